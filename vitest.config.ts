@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/build.ts'],
+    setupFiles: ['test/support/leaks.ts'],
+    testTimeout: 20_000,
+    hookTimeout: 20_000,
+  },
+})
