@@ -1,3 +1,5 @@
+import type { Json, JsonObject } from '../../sinks/cloud-event.ts'
+
 /**
  * The shapes that the lifecycle works on. Everything in this folder is pure: no clock, network or disk.
  * The whole remembered state is plain JSON, because it is stored as such.
@@ -25,8 +27,10 @@ export interface ScheduledEvent extends EventContent {
   readonly resourceType: string | null
   /** At most 4 KiB of UTF-8. */
   readonly description: string | null
-  /** The entry as it came, only where a part of it could not be read. */
-  readonly raw?: Readonly<Record<string, unknown>>
+  /** The entry as it came, at most 8 KiB of JSON, only where a part of it could not be read. */
+  readonly raw?: JsonObject
+  /** The fields of the content that could not be read and are null or shortened for that; only where there are some. */
+  readonly unreadable?: readonly (keyof EventContent)[]
 }
 
 /** An entry of `Events` that cannot be used: no readable id, status or type. */
@@ -38,7 +42,8 @@ export interface BrokenEntry {
   readonly resources: readonly string[]
   /** What was expected and what came, for people. */
   readonly problem: string
-  readonly raw: unknown
+  /** The entry as it came, at most 8 KiB of JSON. */
+  readonly raw: Json
 }
 
 /** A 200 whose body is an object with an `Events` array, parsed entry by entry. */
@@ -66,7 +71,7 @@ export interface Reading {
 export interface LiveEvent {
   readonly event: ScheduledEvent
   readonly generation: number
-  /** How often each `{status}:{digest16}` was reported in this generation. */
+  /** How often each `{status}:{digest16}` was reported in this generation; newest last, bounded. */
   readonly reported: Readonly<Record<string, number>>
   /** Incarnation of the last document that held it. */
   readonly incarnation: number | string | null
@@ -114,7 +119,7 @@ export interface Evidence {
   readonly rule: Rule
   /** Incarnation now minus incarnation last seen; null where either is unknown. */
   readonly d: number | null
-  /** Seconds between the last good reading that held the event and this one. */
+  /** Seconds between the last good reading before and this one. */
   readonly gapSeconds: number
   /** null where the platform has no boot id. */
   readonly bootChanged: boolean | null
@@ -137,13 +142,14 @@ interface TransitionBase {
   readonly generation: number
   /** The event as it stands in the document; for an end, as it stood last. */
   readonly event: ScheduledEvent
-  /** The NotBefore to tell: the event's own, else the last known one. */
+  /** The NotBefore to tell: the event's own; once it is past Scheduled and has none, the last known one. */
   readonly notBefore: string | null
   /** Incarnation of the document that brought the transition. */
   readonly incarnation: number | string | null
   /** Milliseconds since the epoch of the first observation. */
   readonly at: number
   readonly scheduledObserved: boolean
+  /** The id had ended before and stands here for the first time again. */
   readonly reappeared: boolean
   /** A departure from the documented life cycle. */
   readonly anomaly?: 'started-to-scheduled' | 'same-incarnation'
