@@ -3,7 +3,10 @@ import { z } from 'zod'
 import { ForeshockError } from './error.ts'
 
 /** A secret in the configuration: the text itself (from `${NAME}`, as a rule) or the file that holds it. */
-export const secretSchema = z.union([z.string().min(1), z.strictObject({ file: z.string().min(1) })])
+export const secretSchema = z.union([
+  z.string().min(1),
+  z.strictObject({ file: z.string().min(1).describe('File that holds the secret, read anew whenever it is needed.') }),
+])
 export type Secret = z.output<typeof secretSchema>
 
 /**
