@@ -2,3 +2,6 @@ import manifest from '../package.json' with { type: 'json' }
 
 /** Version of this program, from package.json. */
 export const version: string = manifest.version
+
+/** For a User-Agent. */
+export const agent = `foreshock/${version}`

@@ -1,7 +1,5 @@
 import { z } from 'zod'
-
-/** The versions of the Scheduled Events API, oldest first. Source: https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events */
-const apiVersions = ['2017-03-01', '2017-08-01', '2017-11-01', '2019-01-01', '2019-04-01', '2019-08-01', '2020-07-01'] as const
+import { apiVersions, defaultApiVersion } from '../imds/api-versions.ts'
 
 const oneSecond = 1000
 const dayOfSeconds = 24 * 60 * 60
@@ -24,7 +22,7 @@ const imds = z
       })
       .default('http://169.254.169.254')
       .describe('Where IMDS answers, or `discover`: SCHEDULEDEVENTSIP, then DHCP option 245 from the lease files.'),
-    apiVersion: z.enum(apiVersions).default('2020-07-01').describe('Version of the Scheduled Events API.'),
+    apiVersion: z.enum(apiVersions).default(defaultApiVersion).describe('Version of the Scheduled Events API.'),
     pollIntervalMs: z
       .int()
       .min(100)

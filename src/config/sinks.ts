@@ -16,7 +16,7 @@ export interface ConfiguredSink {
   readonly timeoutSeconds: number
 }
 
-/** Common options and own options as one strict object: what the configuration file may say for this sink. */
+/** Common options and own options as one strict object: what the configuration file may say for this sink, for its JSON Schema. */
 export function sinkSchema(definition: SinkDefinition): z.ZodObject {
   return z.strictObject({
     ...commonSinkOptions.shape,
@@ -53,12 +53,11 @@ export async function configureSinks(
       mistakes.push({ path: [...path, 'type'], message: found.problem })
       continue
     }
-    const parsed = sinkSchema({ ...found.definition, type }).safeParse(entry)
-    if (!parsed.success) {
-      mistakes.push(...mistakesOf(parsed.error, file, path))
+    const sink = configureSink(found.definition, typed.data)
+    if (Array.isArray(sink)) {
+      mistakes.push(...sink.flatMap((error) => mistakesOf(error, file, path)))
       continue
     }
-    const sink = configuredSink(found.definition, parsed.data)
     const twin = names.get(sink.name)
     if (twin !== undefined)
       mistakes.push({ path: [...path, 'name'], message: `expected a name of its own, got "${sink.name}" as in sinks[${twin}]` })
@@ -68,10 +67,23 @@ export async function configureSinks(
   return { sinks, mistakes }
 }
 
-function configuredSink(definition: SinkDefinition, parsed: Record<string, unknown>): ConfiguredSink {
-  const common = commonSinkOptions.required({ maxAgeSeconds: true, concurrency: true, timeoutSeconds: true })
-  const { name, type, format: _, filter, maxAgeSeconds, concurrency, timeoutSeconds } = z.object(common.shape).parse(parsed)
-  const own = Object.keys(definition.options.shape)
-  const options = Object.fromEntries(Object.entries(parsed).filter(([key]) => own.includes(key)))
-  return { name, type, definition, options, filter, maxAgeSeconds, concurrency, timeoutSeconds }
+/** Each part is judged by its own schema, rules across options included; what is no common option must be one of the sink's own. */
+function configureSink(definition: SinkDefinition, entry: Record<string, unknown>): ConfiguredSink | z.ZodError[] {
+  const part = (wanted: boolean) =>
+    Object.fromEntries(Object.entries(entry).filter(([key]) => Object.hasOwn(commonSinkOptions.shape, key) === wanted))
+  const common = commonSinkOptions.safeParse(part(true))
+  const own = definition.options.safeParse(part(false))
+  if (!common.success || !own.success) return [common.error, own.error].filter((error) => error !== undefined)
+  const { name, type, filter } = common.data
+  const limits = { ...sinkDefaults, ...definition.defaults, ...common.data }
+  return {
+    name,
+    type,
+    definition,
+    options: own.data,
+    filter,
+    maxAgeSeconds: limits.maxAgeSeconds ?? sinkDefaults.maxAgeSeconds,
+    concurrency: limits.concurrency ?? sinkDefaults.concurrency,
+    timeoutSeconds: limits.timeoutSeconds ?? sinkDefaults.timeoutSeconds,
+  }
 }

@@ -1,0 +1,3 @@
+import type { AddCommand } from './program.ts'
+
+export const add: AddCommand = () => {}

@@ -1,0 +1,84 @@
+import type { Identity } from './events/identity.ts'
+import { publishes, type PublishMode } from './events/publish.ts'
+import { buildScheduledEvent } from './events/scheduled-event.ts'
+import { diff } from './lifecycle/differ.ts'
+import type { Anomaly, EventsDocument, RememberedState, Transition } from './lifecycle/model.ts'
+import { namesThisVm } from './lifecycle/names.ts'
+import type { Publisher } from './publisher.ts'
+
+/** While nothing is going on, the time of the last good poll is written down only so often: it costs a disk flush. */
+const markEveryMs = 30_000
+
+export interface ObserverOptions {
+  readonly publisher: Publisher
+  readonly remembered: RememberedState
+  readonly bootId: string | null
+  readonly identity: () => Identity | null
+  readonly publish: PublishMode
+  readonly scope: 'group' | 'vm'
+  readonly prefix: string
+  readonly now: () => number
+  readonly onTransition: (transition: Transition) => void
+  readonly onAnomaly: (anomaly: Anomaly) => void
+}
+
+export interface Observer {
+  /** What is remembered now, for status and approvals. */
+  state(): RememberedState
+  /** Takes in a document; false when it has to be shown again because this VM is not known yet. Throws what the store throws. */
+  observe(document: EventsDocument): boolean
+  /** Writes down when IMDS last answered; for a graceful stop. */
+  writeMark(): void
+}
+
+/**
+ * Document -> transitions -> events -> one commit of state and outbox rows. The state in memory moves only after the commit, so a commit that
+ * fails (a full disk) is made good by the next poll.
+ */
+export function createObserver(options: ObserverOptions): Observer {
+  const { publisher, bootId, now } = options
+  let state = options.remembered
+  /** The document that the state already reflects whole: seeing it again changes nothing but the time. */
+  let accepted: EventsDocument | null = null
+  let markedAt = state.lastGoodPollAt ?? 0
+
+  const keepMark = (at: number, force: boolean): void => {
+    // With an event under way an outage may begin at any moment, and its length is told: every poll counts.
+    const busy = Object.keys(state.live).length > 0
+    if (!force && !busy && at - markedAt < markEveryMs && at >= markedAt) return
+    publisher.publish([], state)
+    markedAt = at
+  }
+
+  return {
+    state: () => state,
+    observe(document) {
+      const at = now()
+      if (document === accepted) {
+        state = { ...state, lastGoodPollAt: at }
+        keepMark(at, false)
+        return true
+      }
+      const identity = options.identity()
+      if (identity === null) return false
+      const result = diff(state, { document, at, bootId, vmId: identity.vmId, vmName: identity.vmName })
+      const context = { prefix: options.prefix, scope: options.scope, identity }
+      const events = result.transitions
+        .filter((transition) => publishes(options.publish, transition, identity.vmName))
+        .map((transition) => ({
+          event: buildScheduledEvent(transition, context),
+          affectsThisVm: namesThisVm(transition.event.resources, identity.vmName),
+        }))
+      publisher.publish(events, result.state)
+      state = result.state
+      markedAt = at
+      accepted = state.lowerReading ? null : document
+      for (const transition of result.transitions) options.onTransition(transition)
+      for (const anomaly of result.anomalies) options.onAnomaly(anomaly)
+      return true
+    },
+    writeMark() {
+      if (state.lastGoodPollAt !== null) keepMark(state.lastGoodPollAt, true)
+    },
+  }
+}
