@@ -36,7 +36,7 @@ const notBefore = z.union([
 ])
 
 const incarnation = z.union([z.number(), word]).nullable().catch(null)
-const envelope = z.object({ DocumentIncarnation: z.unknown(), Events: z.array(z.unknown()) })
+const envelope = z.object({ DocumentIncarnation: z.unknown().optional(), Events: z.array(z.unknown()) })
 const entryShape = z.record(z.string(), z.unknown())
 const required = z.object({ EventId: eventId, EventType: word, EventStatus: word })
 
