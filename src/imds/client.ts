@@ -29,7 +29,7 @@ export type EventsResult =
   | { readonly kind: 'unchanged' }
   | Failure
 
-export type JsonResult = { readonly kind: 'json'; readonly value: unknown } | Failure
+type JsonResult = { readonly kind: 'json'; readonly value: unknown } | Failure
 
 export type RequestOptions = Partial<Limits>
 

@@ -19,7 +19,7 @@ export interface TransportOptions {
   readonly bodyMs: number
 }
 
-export interface TransportRequest {
+interface TransportRequest {
   readonly method: 'GET' | 'POST'
   /** Path and query. */
   readonly path: string
@@ -57,9 +57,11 @@ export interface Transport {
  * `request` about 0.5. Of the pool's connections polling keeps one; the others let a POST go out while a GET hangs.
  */
 export function createTransport(options: TransportOptions): Transport {
+  const closing = new AbortController()
   const pool = new Pool(options.origin, {
     connections: 4,
-    connect: { timeout: options.connectMs },
+    // Without the signal, a connection that is still being made outlives `destroy` until its own time is over.
+    connect: { timeout: options.connectMs, signal: closing.signal },
     allowH2: false,
     // undici's own timers are off by up to half a second and know no total: `send` keeps the time instead.
     headersTimeout: 0,
@@ -69,6 +71,7 @@ export function createTransport(options: TransportOptions): Transport {
     send: (request, limits) => send(pool, options, request, limits),
     close: async () => {
       if (!pool.destroyed) await pool.destroy()
+      closing.abort()
     },
   }
 }
