@@ -111,7 +111,7 @@ export interface RememberedState {
   readonly toldAnomalies: readonly string[]
 }
 
-export type Rule = 'A' | 'B' | 'C' | 'D' | 'started' | 'status'
+type Rule = 'A' | 'B' | 'C' | 'D' | 'started' | 'status'
 
 /** Why an end was judged as it was. */
 export interface Evidence {
