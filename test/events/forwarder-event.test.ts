@@ -94,4 +94,11 @@ describe('an event about the forwarder', () => {
     expect(eventBytes(event)).toBeLessThanOrEqual(65_536)
     expect([many, event].flatMap(faultsOf)).toEqual([])
   })
+
+  it('gives up tags rather than not being told', () => {
+    const tags = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`${n}${'t'.repeat(500)}`, '€'.repeat(256)]))
+    const event = buildForwarderEvent('heartbeat', at, status, { ...context, identity: { ...identity, tags } })
+    expect(event.data['vm']).toMatchObject({ name: 'web_0', tags: {} })
+    expect(faultsOf(event)).toEqual([])
+  })
 })
