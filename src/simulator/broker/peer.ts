@@ -1,0 +1,106 @@
+import type { Socket } from 'node:net'
+import type { Wire } from './rhea-internals.ts'
+import { encodeFrame, WebSocketReader } from './websocket.ts'
+
+/**
+ * One socket as rhea sees it: bytes of AMQP in and out, whether they travel bare or inside WebSocket frames. Standing still (`freeze`) and
+ * breaking (`destroy`) happen here, below AMQP, as they do in the world. `end` reaches rhea exactly once, however the socket died.
+ */
+export class Peer implements Wire {
+  readonly #socket: Socket
+  readonly #reader: WebSocketReader | null
+  readonly #handlers = new Map<string, (value?: unknown) => void>()
+  #frozen = false
+  #corked = false
+  /** What rhea wrote while frozen. */
+  #held: Buffer[] = []
+
+  constructor(socket: Socket, options: { readonly webSocket: boolean; readonly onClose: (peer: Peer) => void }) {
+    this.#socket = socket
+    this.#reader = options.webSocket ? new WebSocketReader() : null
+    // Without it, acknowledgements of small frames wait for Nagle's algorithm and delayed ACK: about 40 ms.
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => {
+      this.#receive(chunk)
+    })
+    // A reset is followed by `close`, which is all that matters here.
+    socket.on('error', () => {})
+    socket.on('end', () => {
+      socket.end()
+    })
+    socket.on('close', () => {
+      this.#handlers.get('end')?.()
+      options.onClose(this)
+    })
+  }
+
+  on(event: 'data' | 'end' | 'error', handler: (value?: unknown) => void): void {
+    this.#handlers.set(event, handler)
+  }
+
+  removeAllListeners(event: string): void {
+    this.#handlers.delete(event)
+  }
+
+  /** Frames of one turn of the event loop leave in one segment. */
+  write(bytes: Buffer): void {
+    // Answers that were on their way when the socket died have nowhere to go.
+    if (!this.#socket.writable) return
+    const framed = this.#reader === null ? bytes : encodeFrame(2, bytes)
+    if (this.#frozen) {
+      this.#held.push(framed)
+      return
+    }
+    if (!this.#corked) {
+      this.#corked = true
+      this.#socket.cork()
+      process.nextTick(() => {
+        this.#corked = false
+        this.#socket.uncork()
+      })
+    }
+    this.#socket.write(framed)
+  }
+
+  end(): void {
+    if (this.#reader !== null && this.#socket.writable) this.#socket.write(encodeFrame(8, Buffer.from([0x03, 0xe8])))
+    this.#socket.end()
+    // A peer that never closes its half must not keep the socket.
+    setTimeout(() => this.#socket.destroy(), 1000).unref()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  freeze(frozen: boolean): void {
+    this.#frozen = frozen
+    if (frozen) {
+      this.#socket.pause()
+      return
+    }
+    for (const bytes of this.#held) this.#socket.write(bytes)
+    this.#held = []
+    this.#socket.resume()
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#reader === null) {
+      this.#handlers.get('data')?.(chunk)
+      return
+    }
+    let incoming
+    try {
+      incoming = this.#reader.read(chunk)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      this.#socket.destroy()
+      return
+    }
+    for (const part of incoming) {
+      if (part.kind === 'bytes') this.#handlers.get('data')?.(part.bytes)
+      else this.#socket.write(part.bytes)
+      if (part.kind === 'end') this.#socket.end()
+    }
+  }
+}
