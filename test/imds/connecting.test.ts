@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { openClient } from './open-client.ts'
 
-const connecting = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'TCPConnectWrap').length
+const sockets = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length
 
 /** A port whose queue of connections is full and served by nobody: Linux drops every further SYN, as a firewall would. */
 async function blackHole(): Promise<AsyncDisposable & { readonly origin: string }> {
@@ -43,15 +43,15 @@ test.runIf(process.platform === 'linux')(
 
 test.runIf(process.platform === 'linux')('Closing, and an abort, do not wait for a connection that is being made', async () => {
   await using hole = await blackHole()
-  const others = connecting()
+  const others = sockets()
   await using client = openClient(hole.origin, { timeouts: { connectMs: 600_000 } })
   const leave = new AbortController()
   const aborted = Promise.allSettled([client.getEvents({ signal: leave.signal, timeoutMs: 600_000 })])
   const hanging = client.getEvents({ timeoutMs: 600_000 })
   leave.abort(new Error('enough'))
   expect(await aborted).toMatchObject([{ status: 'rejected', reason: { message: 'enough' } }])
-  expect(connecting()).toBe(others + 2)
+  await expect.poll(sockets).toBe(others + 2)
   await client.close()
   expect(await hanging).toMatchObject({ kind: 'failure', reason: 'closed' })
-  await expect.poll(connecting).toBe(others)
+  await expect.poll(sockets).toBe(others)
 })
