@@ -4,7 +4,7 @@ import { defineSink, type CheckResult, type DeliveryOutcome, type Sink, type Sin
 import { httpBinary } from './encodings/http-binary.ts'
 import { structuredContentType, structuredJson } from './encodings/structured.ts'
 import { ForeshockError } from './error.ts'
-import { interrupted } from './interrupted.ts'
+import { interrupted, untilAborted } from './interrupted.ts'
 import { classifyAnswer, type Answer } from './webhook/answer.ts'
 import { classifyFailure } from './webhook/failure.ts'
 import { headersSchema, readHeaders } from './webhook/headers.ts'
@@ -88,20 +88,22 @@ async function openWebhook(given: WebhookOptions, context: SinkContext): Promise
       })
     })
 
-  return {
-    async deliver(event, { signal }): Promise<DeliveryOutcome> {
+  const attempt = async (event: CloudEvent, signal: AbortSignal): Promise<DeliveryOutcome> => {
+    const encoded = encode(event, given.mode)
+    try {
+      const custom = await readHeaders(given.headers)
+      const answer = await send({ headers: { ...custom, ...encoded.headers }, body: encoded.body }, signal)
+      return classifyAnswer(answer, { target, now: context.now() })
+    } catch (error) {
       if (signal.aborted) return interrupted(signal)
-      const encoded = encode(event, given.mode)
-      try {
-        const custom = await readHeaders(given.headers)
-        const answer = await send({ headers: { ...custom, ...encoded.headers }, body: encoded.body }, signal)
-        return classifyAnswer(answer, { target, now: context.now() })
-      } catch (error) {
-        if (signal.aborted) return interrupted(signal)
-        const { because, code, detail } = classifyFailure(error, target)
-        return { status: 'retry', because, code, detail }
-      }
-    },
+      const { because, code, detail } = classifyFailure(error, target)
+      return { status: 'retry', because, code, detail }
+    }
+  }
+
+  return {
+    // undici notices the signal only once a connection stands, so a handshake that hangs has to be left behind here.
+    deliver: (event, { signal }) => untilAborted(signal, () => attempt(event, signal)),
     async check({ signal }): Promise<CheckResult> {
       try {
         await readHeaders(given.headers)

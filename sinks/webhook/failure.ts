@@ -17,7 +17,7 @@ const network =
   /^(?:E(?:CONN|HOST|NET)[A-Z]+|EAI_[A-Z]+|E(?:ADDRNOTAVAIL|ACCES|PERM|PIPE|TIMEDOUT|NOTFOUND|MFILE|NFILE|NOBUFS)|UND_ERR_(?:SOCKET|INFO|CONNECT_TIMEOUT))$/
 
 /** What came back is not HTTP, or not a response that fits into memory. */
-const unreadable = /^(?:HPE_[A-Z_]+|UND_ERR_(?:HEADERS_OVERFLOW|RES_EXCEEDED_MAX_SIZE|RES_CONTENT_LENGTH_MISMATCH))$/
+const unreadable = /^(?:HTTPParserError|HPE_[A-Z_]+|UND_ERR_(?:HEADERS_OVERFLOW|RES_EXCEEDED_MAX_SIZE|RES_CONTENT_LENGTH_MISMATCH))$/
 
 const closed = /^(?:UND_ERR_(?:ABORTED|DESTROYED|CLOSED)|ABORT_ERR)$/
 
@@ -27,7 +27,7 @@ export function classifyFailure(error: unknown, target: URL): Failure {
   if (error instanceof ForeshockError) {
     return { because: 'refused', code: error.code, detail: error.message, cure: 'correct the options of this sink' }
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   if (tls.test(code)) {
     return {
       because: 'refused',
@@ -56,4 +56,10 @@ export function classifyFailure(error: unknown, target: URL): Failure {
     return { because: 'transient', code: 'closed', detail: 'the sink was closed meanwhile', cure: 'open the sink again' }
   }
   throw error
+}
+
+/** undici's parser errors have a code in some of its builds only; their name serves as well. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return ''
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
