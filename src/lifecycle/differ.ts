@@ -54,8 +54,9 @@ export function diff(remembered: RememberedState, reading: Reading): DiffResult 
     ended: new Map(Object.entries(state.ended)),
     transitions: [],
   }
+  const mayStillStand = stoodFor(document.broken)
   for (const [key, known] of Object.entries(state.live)) {
-    if (!events.has(key) && !draft.continuity.stale && !mayStillStand(key, known, document.broken)) miss(draft, key, known)
+    if (!events.has(key) && !draft.continuity.stale && !mayStillStand(key, known)) miss(draft, key, known)
   }
   for (const [key, event] of events) meet(draft, key, event)
   forgetEnded(draft, events)
@@ -164,13 +165,13 @@ function losesContent(before: ScheduledEvent, after: ScheduledEvent): boolean {
   return after.unreadable?.some((field) => before.unreadable?.includes(field) !== true) ?? false
 }
 
-/** Its entry is broken this time: by its id, or without one by type and resources. */
-function mayStillStand(key: string, { event }: LiveEvent, broken: readonly BrokenEntry[]): boolean {
-  const resources = JSON.stringify(event.resources)
-  return broken.some((entry) =>
-    entry.key === null ? entry.eventType === event.eventType && JSON.stringify(entry.resources) === resources : entry.key === key,
-  )
+/** What broken entries stand for: an event by its id, or without one whatever has the same type and resources. */
+function stoodFor(broken: readonly BrokenEntry[]): (key: string, known: LiveEvent) => boolean {
+  const marks = new Set(broken.map(({ key, eventType, resources }) => key ?? likeness(eventType, resources)))
+  return (key, { event }) => marks.has(key) || marks.has(likeness(event.eventType, event.resources))
 }
+
+const likeness = (eventType: string | null, resources: readonly string[]): string => JSON.stringify([eventType, resources])
 
 /** What stands in the document with a terminal status stays remembered, else it would be told again. */
 function forgetEnded({ ended, reading }: Draft, standing: ReadonlyMap<string, ScheduledEvent>): void {
