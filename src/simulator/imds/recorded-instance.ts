@@ -39,14 +39,13 @@ export async function recordableCompute(agent: Agent, origin: string, signal: Ab
   return null
 }
 
+const subscriptionId = /(?<=\/subscriptions\/|"subscriptionId"\s*:\s*")[0-9a-f-]{36}/gi
+
 const computeText = z
   .string()
-  .transform((body, context) => {
+  .transform((body, context): unknown => {
     try {
-      const json: unknown = JSON.parse(
-        body.replaceAll(/(\/subscriptions\/|"subscriptionId"\s*:\s*")[0-9a-f-]{36}/gi, '$100000000-0000-0000-0000-000000000000'),
-      )
-      return json
+      return JSON.parse(body.replaceAll(subscriptionId, '00000000-0000-0000-0000-000000000000'))
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       context.addIssue({ code: 'custom', message: 'expected JSON' })

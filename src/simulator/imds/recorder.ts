@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import type { SinkLog } from '../../../sinks/contract.ts'
 import { ForeshockError } from '../../../sinks/error.ts'
 import { ask, type Heard } from './ask.ts'
-import { frameOf, type RecordedFrame } from './recorded-frame.ts'
+import { recordedFrame } from './recorded-frame.ts'
 import { recordableCompute } from './recorded-instance.ts'
 
 export interface RecorderOptions {
@@ -46,32 +46,52 @@ const timeoutMs = 10_000
 export async function recordScenario(options: RecorderOptions): Promise<Recording> {
   const { endpoint, apiVersion, signal, out, intervalMs, now = Date.now, clock = () => performance.now(), log } = options
   const origin = originOf(endpoint)
-  const file = await create(out)
-  // An Agent of its own follows neither proxies nor redirects, whatever the environment says.
-  const agent = new Agent({ connections: 1, maxResponseSize: 1_048_576 })
-  let polls = 0
-  let frames = 0
+  // An Agent of its own follows neither proxies nor redirects. Without keep-alive, an idle connection that closes is no failure to record.
+  const agent = new Agent({ pipelining: 0, maxResponseSize: 1_048_576 })
   try {
     const compute = await recordableCompute(agent, origin, signal)
-    await append(file, head({ origin, apiVersion, startedAt: now(), compute }))
-    const startedClock = clock()
-    for (let last = ''; !signal.aborted; await pause(intervalMs, signal)) {
-      const url = `${origin}/metadata/scheduledevents?api-version=${encodeURIComponent(apiVersion)}`
-      const heard = await ask(agent, url, { timeoutMs: polls === 0 ? firstTimeoutMs : timeoutMs, signal })
-      if (heard === null) break
-      polls += 1
-      if (fingerprint(heard) === last) continue
-      last = fingerprint(heard)
-      const frame = frameOf(heard, Math.round(clock() - startedClock) / 1000)
-      await append(file, item(frame))
-      frames += 1
-      log.info({ atSeconds: frame.atSeconds, ...('status' in heard ? { status: heard.status } : heard) }, 'recorded')
+    if (signal.aborted) return { polls: 0, frames: 0 }
+    const file = await create(out)
+    try {
+      await append(file, head({ origin, apiVersion, startedAt: now(), compute }))
+      return await recordFrames(file, (timeoutMs) => ask(agent, eventsUrl(origin, apiVersion), { timeoutMs, signal }), {
+        signal,
+        intervalMs,
+        clock,
+        log,
+      })
+    } finally {
+      await file.close()
     }
-    return { polls, frames }
   } finally {
-    await file.close()
     await agent.destroy()
   }
+}
+
+const eventsUrl = (origin: string, apiVersion: string): string =>
+  `${origin}/metadata/scheduledevents?api-version=${encodeURIComponent(apiVersion)}`
+
+/** Appends a frame for each answer that differs from the one before. */
+async function recordFrames(
+  file: FileHandle,
+  poll: (timeoutMs: number) => Promise<Heard | null>,
+  { signal, intervalMs, clock, log }: Required<Pick<RecorderOptions, 'signal' | 'intervalMs' | 'clock' | 'log'>>,
+): Promise<Recording> {
+  const startedClock = clock()
+  let polls = 0
+  let frames = 0
+  for (let last = ''; !signal.aborted; await pause(intervalMs, signal)) {
+    const heard = await poll(polls === 0 ? firstTimeoutMs : timeoutMs)
+    if (heard === null) break
+    polls += 1
+    if (fingerprint(heard) === last) continue
+    last = fingerprint(heard)
+    const atSeconds = Math.round(clock() - startedClock) / 1000
+    await append(file, recordedFrame(heard, atSeconds))
+    frames += 1
+    log.info({ atSeconds, ...('noAnswer' in heard ? heard : { status: heard.status, bytes: heard.body.length }) }, 'recorded')
+  }
+  return { polls, frames }
 }
 
 function originOf(endpoint: string): string {
@@ -116,8 +136,6 @@ function head({ origin, apiVersion, startedAt, compute }: Head): string {
     'documents:\n',
   ].join('')
 }
-
-const item = (frame: RecordedFrame): string => stringify([frame], { lineWidth: 0 }).replaceAll(/^(?=.)/gm, '  ')
 
 /** Headers may differ from answer to answer; that alone is no change. */
 function fingerprint(heard: Heard): string {

@@ -28,7 +28,7 @@ const shape = {
   type: z.string().min(1).describe('EventType: Freeze, Reboot, Redeploy, Preempt, Terminate, or anything else, which passes through.'),
   source: z.string().min(1).default('Platform').describe('EventSource: Platform or User.'),
   resources: z.array(z.string()).describe('Names of the affected machines, whether or not they are among `vms`.'),
-  description: z.string().default(''),
+  description: z.string().default('').describe('Description: what Azure says about it, often nothing.'),
   durationSeconds: z
     .int()
     .min(-1)

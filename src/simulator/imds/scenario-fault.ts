@@ -13,8 +13,8 @@ const effects = {
 }
 
 const when = {
-  atSeconds: z.number().nonnegative(),
-  forSeconds: z.number().positive(),
+  atSeconds: z.number().nonnegative().describe('When it begins.'),
+  forSeconds: z.number().positive().describe('How long it lasts.'),
   every: z.int().min(1).default(1).describe('Only every nth request of a machine within this time.'),
   on: z
     .array(z.enum(['events', 'approvals', 'instance']))

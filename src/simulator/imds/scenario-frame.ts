@@ -5,9 +5,9 @@ const answers = ['document', 'body', 'bodyBase64', 'noAnswer'] as const
 /** One verbatim answer, which holds until the next one. */
 export const frameSchema = z
   .strictObject({
-    atSeconds: z.number().nonnegative(),
+    atSeconds: z.number().nonnegative().describe('From when on; it holds until the next frame.'),
     status: z.int().min(200).max(599).default(200),
-    headers: z.record(z.string(), z.string()).default({}),
+    headers: z.record(z.string(), z.string()).default({}).describe('Beside the usual ones, or instead of them.'),
     document: z.unknown().optional().describe('The body as structure; answered as compact JSON, keys in this order.'),
     body: z.string().optional().describe('The body as text, byte for byte as UTF-8.'),
     bodyBase64: z.base64().optional().describe('The body where it is not UTF-8.'),

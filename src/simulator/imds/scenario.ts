@@ -16,7 +16,7 @@ const vmSchema = z
 
 const restartSchema = z
   .strictObject({
-    atSeconds: z.number().positive(),
+    atSeconds: z.number().positive().describe('When; a change at the same time is part of it.'),
     incarnation: z.int().nonnegative().default(1).describe('DocumentIncarnation from this moment on.'),
   })
   .describe('DocumentIncarnation starts again, as after 24 h without a request.')
