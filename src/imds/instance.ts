@@ -5,7 +5,7 @@ import type { ImdsClient, RequestOptions } from './client.ts'
 import { failure, type Failure } from './failure.ts'
 
 /** Who and where this VM is. null is "not said": IMDS writes a missing value as `""`. */
-export interface Instance {
+interface Instance {
   /** `compute.name`, the name in Resources; never the hostname. */
   readonly vmName: string | null
   readonly vmId: string | null
