@@ -4,12 +4,11 @@ import type { Logger } from './log.ts'
 
 /** Metadata changes with a redeploy (other domains) and with tags; both are rare. */
 const refreshMs = 15 * 60_000
-const retryFirstMs = 500
-const retryMostMs = 30_000
+const retryMs = 60_000
 
 export interface IdentityOptions {
-  /** Reads instance metadata once. */
-  readonly read: (options: { readonly signal: AbortSignal }) => Promise<{ ok: true; identity: Identity } | { ok: false; detail: string }>
+  /** Reads instance metadata, with patience. Rejects only with the reason of `signal`. */
+  readonly read: (signal: AbortSignal) => Promise<{ ok: true; identity: Identity } | { ok: false; detail: string }>
   /** `identity` of the configuration: wins over what metadata says. */
   readonly configured: { readonly source?: string | undefined; readonly vmName?: string | undefined }
   /** As it was when this machine last ran. */
@@ -45,18 +44,11 @@ export function createIdentity({ read, configured, remembered, now, log }: Ident
 
   const keepFresh = async (): Promise<void> => {
     const { signal } = controller
-    let waitMs = retryFirstMs
-    let complained = false
-    while (!signal.aborted) {
-      const answer = await read({ signal })
-      if (signal.aborted) return
+    for (;;) {
+      const answer = await read(signal)
       if (answer.ok) adopt(answer.identity, 'instance metadata')
-      else if (!complained) log.warn({ reason: answer.detail }, 'instance metadata cannot be read yet')
-      complained = !answer.ok
-      waitMs = answer.ok ? retryFirstMs : Math.min(waitMs * 2, retryMostMs)
-      await sleep(answer.ok ? refreshMs : waitMs, undefined, { signal, ref: false }).catch((error: unknown) => {
-        if (!signal.aborted) throw error
-      })
+      else log.warn({ reason: answer.detail }, 'instance metadata cannot be read')
+      await sleep(answer.ok ? refreshMs : retryMs, undefined, { signal })
     }
   }
 
@@ -70,7 +62,9 @@ export function createIdentity({ read, configured, remembered, now, log }: Ident
       return adopt(unidentified, 'the configuration')
     },
     start() {
-      running ??= keepFresh()
+      running ??= keepFresh().catch((error: unknown) => {
+        if (!controller.signal.aborted) throw error
+      })
     },
     async stop() {
       controller.abort()

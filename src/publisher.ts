@@ -4,6 +4,7 @@ import { passes } from './events/filter.ts'
 import type { Identity } from './events/identity.ts'
 import type { RememberedState } from './lifecycle/model.ts'
 import type { Store } from './outbox/store.ts'
+import { stateKeys } from './remembered.ts'
 
 export interface Publication {
   readonly event: CloudEvent
@@ -15,9 +16,6 @@ export interface Publisher {
   /** Commits events for every sink whose filter they pass, together with the state that goes with them, then wakes the sinks. */
   publish(publications: readonly Publication[], state?: RememberedState): void
 }
-
-/** Keys of the remembered state in the store. */
-export const stateKeys = { lifecycle: 'lifecycle', identity: 'identity' } as const
 
 const urgent = new Set<unknown>(['Preempt', 'Terminate'])
 

@@ -1,3 +1,80 @@
+import type { Config } from '../config/load.ts'
+import type { Logger } from '../log.ts'
 import type { AddCommand } from './program.ts'
+import { exit } from './exit.ts'
+import { stopSignal } from './signals.ts'
+import { systemd } from './systemd.ts'
 
-export const add: AddCommand = () => {}
+export const add: AddCommand = (program, run) => {
+  program
+    .command('run')
+    .description('the forwarder: polls IMDS and delivers to every sink, until SIGTERM')
+    .option('--config <file>', 'configuration file')
+    .option('--once', 'polls once, delivers what is due, exits: 69 where IMDS gave no document, 75 where something still waits')
+    .action((options: { config?: string; once?: boolean }) =>
+      run(async () => {
+        const { loadConfig } = await import('../config/load.ts')
+        const { createLog } = await import('../log.ts')
+        const config = await loadConfig(options.config, process.env)
+        const log = await createLog(config.log.level)
+        return options.once === true ? runOnce(config, log) : runOn(config, log)
+      }),
+    )
+}
+
+async function create(config: Config, log: Logger) {
+  const { createForwarder } = await import('../forwarder.ts')
+  const { readBootId } = await import('../imds/boot-id.ts')
+  // Where the platform has no boot id, whoever starts the program may know of one.
+  const bootId = process.env['FORESHOCK_BOOT_ID'] ?? (await readBootId())
+  return await createForwarder({ config, log, bootId, env: process.env })
+}
+
+async function runOn(config: Config, log: Logger): Promise<number> {
+  const { version } = await import('../version.ts')
+  const stop = stopSignal(log)
+  const forwarder = await create(config, log)
+  const told = systemd(
+    process.env,
+    () => {
+      const { ready, reasons } = forwarder.status()
+      return ready ? 'forwarding' : reasons.join('; ')
+    },
+    (message) => log.warn({}, message),
+  )
+  try {
+    forwarder.start()
+    log.info({ version, config: config.file, sinks: config.sinks.map(({ name }) => name) }, 'foreshock runs')
+    told.ready(`forwarding to ${config.sinks.length} sinks`)
+    const stopped = new Promise<void>((resolve) => {
+      if (stop.signal.aborted) resolve()
+      stop.signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    await Promise.race([stopped, forwarder.failed])
+    told.stopping()
+    await forwarder.stop()
+    return exit.done
+  } finally {
+    told.close()
+    await forwarder.close()
+    stop.release()
+  }
+}
+
+async function runOnce(config: Config, log: Logger): Promise<number> {
+  // It ends by itself in a moment: an address of its own would only be in the way of the resident forwarder's.
+  const stop = stopSignal(log)
+  const forwarder = await create({ ...config, admin: { listen: false } }, log)
+  try {
+    const { imds, waiting } = await forwarder.once({ signal: stop.signal })
+    if (imds.kind === 'failure') {
+      log.error({ reason: imds.reason }, `IMDS gave no document: ${imds.detail}`)
+      return exit.unreachable
+    }
+    if (waiting > 0) log.warn({ waiting }, 'not everything could be delivered: the rest waits in the outbox for the next run')
+    return waiting > 0 ? exit.tryAgain : exit.done
+  } finally {
+    await forwarder.close()
+    stop.release()
+  }
+}

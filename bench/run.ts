@@ -1,0 +1,6 @@
+/** Everything that is measured, in one run and against something bare beside it: absolute numbers vary with the machine, ratios less so. */
+import { footprint, start } from './footprint.ts'
+import { latency } from './latency.ts'
+import { print } from './numbers.ts'
+
+print([...(await latency()), ...(await footprint()), await start()])
