@@ -29,11 +29,9 @@ export function holdSink(db: Connection, sink: string, until: number): void {
   db.run('INSERT INTO sinks (name, held_until) VALUES (?, ?) ON CONFLICT DO UPDATE SET held_until = excluded.held_until', sink, until)
 }
 
-/** Lifts halt and hold. Tells whether it was halted. */
+/** Lifts the halt. Tells whether there was one. */
 export function resumeSink(db: Connection, sink: string): boolean {
-  const halted = readSink(db, sink).haltedReason !== null
-  db.run('DELETE FROM sinks WHERE name = ?', sink)
-  return halted
+  return db.run('UPDATE sinks SET halted_at = NULL, halted_reason = NULL WHERE name = ? AND halted_reason IS NOT NULL', sink) > 0
 }
 
 export function haltedSinks(db: Connection): string[] {

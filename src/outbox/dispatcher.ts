@@ -1,0 +1,309 @@
+import type { CloudEvent } from '../../sinks/cloud-event.ts'
+import type { DeliveryOutcome, Sink, SinkLog } from '../../sinks/contract.ts'
+import { startAttempt, type Attempt } from './attempt.ts'
+import type { DueRow } from './due.ts'
+import { judge, sumOf, type Finished, type Judged } from './judge.ts'
+import { createPacing } from './pacing.ts'
+import { longestRetryAfterMs } from './retry-schedule.ts'
+import { createHealthKeeper, type SinkHealth } from './sink-health.ts'
+import { createStoreGuard } from './store-guard.ts'
+import type { Store } from './store.ts'
+import { parseStoredEvent } from './stored-event.ts'
+
+export type { SinkHealth } from './sink-health.ts'
+
+export interface SettledDetails {
+  /** From the commit of the event to its settlement. */
+  readonly latencyMs: number
+  /** This one included. */
+  readonly attempts: number
+}
+
+export interface DispatcherOptions {
+  readonly store: Pick<Store, 'due' | 'nextDueAfter' | 'pendingBody' | 'settle' | 'clampSchedule' | 'readSink' | 'revision'>
+  readonly sink: Pick<Sink, 'deliver'>
+  readonly name: string
+  /** Deliveries in flight at once, each of another lane. */
+  readonly concurrency?: number
+  /** For one delivery; then its signal aborts and it is tried again later. */
+  readonly timeoutMs?: number
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  /** A number in [0, 1). */
+  readonly random: () => number
+  readonly log: SinkLog
+  /** Called once for each attempt, after its outcome is on the disk. An event that expired is `rejected` with the code `expired`. */
+  readonly onSettled?: (event: CloudEvent, outcome: DeliveryOutcome, details: SettledDetails) => void
+}
+
+export interface Dispatcher {
+  /** Idempotent. */
+  start(): void
+  /** Something was committed: what is due and has a free place is handed to the sink before this returns. */
+  wake(): void
+  /**
+   * Delivers until nothing is in flight, and nothing is due or the sink is held back, or until `signal` aborts: then false. Starts by itself.
+   */
+  drain(options: { readonly signal: AbortSignal }): Promise<boolean>
+  /** Stops now: what is in flight is aborted and stays pending, but for what the sink still reports as done. Idempotent. */
+  close(): Promise<void>
+  health(): SinkHealth
+}
+
+/** Outcomes that may wait for one flush: bounds memory, and what would be sent twice after a crash. */
+const flushAt = 256
+/** Heads that are looked up at once. */
+const window = 64
+/** How often changes by other processes, and a clock that was set back, are looked for. */
+const lookMs = 1000
+const defaultConcurrency = 16
+const defaultTimeoutMs = 30_000
+
+/**
+ * Drives one sink. A row goes through: armed in the store -> `ready` (only its key, looked up in small windows) -> in flight -> outcome
+ * collected -> flushed. A lane is busy from in flight to flushed, so its next event starts only when the fate of the one before is on the disk.
+ * Outcomes of one turn of the event loop are flushed together: one sync of the disk for all of them.
+ *
+ * `pump` starts whatever may be started; everything that could change what may be (a commit, an outcome, a flush, a timer, another process)
+ * ends in a call of it. Where the store fails, outcomes are kept, nothing new is started, and it is tried again.
+ */
+export function createDispatcher(options: DispatcherOptions): Dispatcher {
+  const { store, sink, name, now, random, log } = options
+  const concurrency = options.concurrency ?? defaultConcurrency
+  const timeoutMs = options.timeoutMs ?? defaultTimeoutMs
+  const pacing = createPacing({ concurrency, now, random })
+  const health = createHealthKeeper({ name, now, log })
+
+  let phase: 'new' | 'running' | 'closed' = 'new'
+  let pumping = false
+  let closed: Promise<void> | undefined
+
+  const inFlight = new Set<Attempt>()
+  const busy = new Set<string>()
+  const outcomes: Judged[] = []
+  let ready: DueRow[] = []
+  /** When the store was last asked and had no more than it gave; undefined where it must be asked again. */
+  let exhaustedAt: number | undefined
+  const guard = createStoreGuard({ name, log, retry })
+
+  let revision = ''
+  let lastLook = 0
+  let looking: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
+  let flushing: NodeJS.Immediate | undefined
+  const whenIdle = new Set<() => void>()
+  /** Resolved when nothing is in flight any more after `close()`. */
+  const landed = Promise.withResolvers<void>()
+
+  function start(): void {
+    if (phase !== 'new') return
+    phase = 'running'
+    lastLook = now()
+    looking = setInterval(look, lookMs)
+    guard.attempt(() => {
+      revision = store.revision()
+      store.clampSchedule(name, longestRetryAfterMs)
+      pacing.hold(Math.min(store.readSink(name).heldUntil ?? 0, now() + longestRetryAfterMs))
+      readHalt()
+    })
+    pump()
+  }
+
+  /** The halt as it is stored: after a restart, or after a command of another process. One of ours may not be flushed yet. */
+  function readHalt(): void {
+    const { haltedReason } = store.readSink(name)
+    if (haltedReason !== null) health.halted(haltedReason)
+    else if (health.current().state === 'halted' && !outcomes.some(({ verdict }) => verdict.halted !== undefined)) {
+      health.resumed()
+      pacing.reset()
+    }
+  }
+
+  function refresh(): void {
+    ready = []
+    exhaustedAt = undefined
+  }
+
+  function wake(): void {
+    refresh()
+    pump()
+  }
+
+  /** Once a second, and cheap: one pragma. */
+  function look(): void {
+    if (guard.failing()) return
+    const at = now()
+    const setBack = at < lastLook - lookMs
+    lastLook = at
+    let changed = setBack
+    guard.attempt(() => {
+      if (setBack) {
+        store.clampSchedule(name, longestRetryAfterMs)
+        pacing.reset()
+      }
+      const current = store.revision()
+      if (current === revision) return
+      revision = current
+      changed = true
+      readHalt()
+    })
+    if (changed) wake()
+  }
+
+  function mayStart(): boolean {
+    return (
+      phase === 'running' &&
+      !guard.failing() &&
+      health.current().state !== 'halted' &&
+      inFlight.size < pacing.limit() &&
+      outcomes.length < flushAt &&
+      now() >= pacing.heldUntil()
+    )
+  }
+
+  function pump(): void {
+    // A sink may call back into us from within `deliver`.
+    if (pumping) return
+    pumping = true
+    try {
+      guard.attempt(() => {
+        for (let row = nextReady(); row !== undefined; row = nextReady()) begin(row)
+        schedule()
+      })
+    } finally {
+      pumping = false
+    }
+    if (isIdle()) for (const resolve of whenIdle) resolve()
+  }
+
+  function nextReady(): DueRow | undefined {
+    while (mayStart()) {
+      const row = ready.pop()
+      if (row !== undefined) {
+        if (!busy.has(row.lane)) return row
+        continue
+      }
+      if (exhaustedAt !== undefined) return undefined
+      // The heads of busy lanes are still due in the store: they must not crowd out the others.
+      const at = now()
+      const limit = busy.size + window
+      const rows = store.due(name, at, limit)
+      if (rows.length < limit) exhaustedAt = at
+      ready = rows.filter((found) => !busy.has(found.lane)).toReversed()
+      if (ready.length === 0) return undefined
+    }
+    return undefined
+  }
+
+  function begin(row: DueRow): void {
+    const stored = store.pendingBody(name, row.seq)
+    if (stored === undefined) return
+    const { createdAt } = stored
+    const event = parseStoredEvent(stored.body) ?? null
+    const giveUp = (code: string, detail: string): void => {
+      collect({ row, event, createdAt, startedAt: null, outcome: { status: 'rejected', code, detail } })
+    }
+    busy.add(row.lane)
+    if (event === null) return giveUp('unreadable', 'the stored text of the event is damaged')
+    const startedAt = now()
+    if (row.expiresAt <= startedAt) return giveUp('expired', `not delivered by the end of its time, after ${row.attempts} attempts`)
+
+    const attempt = startAttempt(sink, event, timeoutMs, (outcome) => {
+      inFlight.delete(attempt)
+      // Aborted by us: it stays as it was, and is sent again after the next start.
+      if (phase === 'running' || outcome.status !== 'retry') collect({ row, event, createdAt, startedAt, outcome })
+      if (phase === 'running') pump()
+      else if (inFlight.size === 0) landed.resolve()
+    })
+    inFlight.add(attempt)
+  }
+
+  function collect(finished: Finished): void {
+    outcomes.push(judge(finished, pacing, health))
+    flushing ??= setImmediate(flush)
+  }
+
+  function flush(): void {
+    flushing = undefined
+    if (outcomes.length === 0 || (guard.failing() && phase === 'running')) return
+    const settled = guard.attempt(() => {
+      store.settle(
+        name,
+        outcomes.map(({ settlement }) => settlement),
+        sumOf(outcomes),
+      )
+    })
+    if (!settled) return
+    const batch = outcomes.splice(0)
+    for (const { settlement } of batch) busy.delete(settlement.lane)
+    refresh()
+    for (const entry of batch) tell(entry)
+    pump()
+  }
+
+  function tell({ settlement, event, outcome, createdAt, attempts }: Judged): void {
+    if (settlement.status === 'dead') {
+      const { code, detail } = settlement
+      log.warn({ sink: name, id: event?.id ?? null, code, detail, attempts }, `an event is a dead letter of the sink ${name}`)
+    }
+    if (event !== null) options.onSettled?.(event, outcome, { latencyMs: Math.max(0, now() - createdAt), attempts })
+  }
+
+  /** One timer, for the next thing that time alone brings about. */
+  function schedule(): void {
+    clearTimeout(timer)
+    if (phase !== 'running' || guard.failing() || health.current().state === 'halted') return
+    if (inFlight.size >= pacing.limit() || outcomes.length >= flushAt) return
+    const at = now()
+    const held = pacing.heldUntil()
+    const wakeAt = held > at ? held : exhaustedAt === undefined ? undefined : store.nextDueAfter(name, exhaustedAt)
+    if (wakeAt !== undefined) timer = setTimeout(wake, Math.min(Math.max(wakeAt - at, 1), longestRetryAfterMs))
+  }
+
+  function retry(): void {
+    refresh()
+    if (outcomes.length > 0) flush()
+    else pump()
+  }
+
+  /** Nothing under way, and nothing that could be started now. */
+  function isIdle(): boolean {
+    if (inFlight.size > 0 || outcomes.length > 0 || guard.failing()) return false
+    return exhaustedAt !== undefined || !mayStart()
+  }
+
+  async function drain({ signal }: { readonly signal: AbortSignal }): Promise<boolean> {
+    start()
+    wake()
+    if (!isIdle() && !signal.aborted && phase === 'running') {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const stop = (): void => resolve()
+      whenIdle.add(stop)
+      signal.addEventListener('abort', stop, { once: true })
+      await promise
+      signal.removeEventListener('abort', stop)
+      whenIdle.delete(stop)
+    }
+    return phase === 'running' && isIdle()
+  }
+
+  async function shutDown(): Promise<void> {
+    phase = 'closed'
+    clearInterval(looking)
+    clearTimeout(timer)
+    guard.close()
+    for (const resolve of whenIdle) resolve()
+    for (const attempt of inFlight) attempt.abort()
+    if (inFlight.size > 0) await landed.promise
+    clearImmediate(flushing)
+    flush()
+  }
+
+  return {
+    start,
+    wake,
+    drain,
+    close: () => (closed ??= shutDown()),
+    health: () => health.current(),
+  }
+}
