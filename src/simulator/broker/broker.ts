@@ -179,7 +179,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       return connections.size
     },
     get links() {
-      return [...connections].reduce((sum, connection) => sum + connection.links, 0)
+      return [...connections].reduce((sum, connection) => sum + connection.links.size, 0)
     },
     get errors() {
       return [...errors]

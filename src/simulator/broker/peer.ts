@@ -10,6 +10,7 @@ export class Peer implements Wire {
   readonly #socket: Socket
   readonly #reader: WebSocketReader | null
   readonly #handlers = new Map<string, (value?: unknown) => void>()
+  #afterData: () => void = () => {}
   #frozen = false
   #corked = false
   /** What rhea wrote while frozen. */
@@ -36,6 +37,11 @@ export class Peer implements Wire {
 
   on(event: 'data' | 'end' | 'error', handler: (value?: unknown) => void): void {
     this.#handlers.set(event, handler)
+  }
+
+  /** `check` runs whenever rhea has taken bytes. */
+  afterData(check: () => void): void {
+    this.#afterData = check
   }
 
   removeAllListeners(event: string): void {
@@ -86,7 +92,7 @@ export class Peer implements Wire {
 
   #receive(chunk: Buffer): void {
     if (this.#reader === null) {
-      this.#handlers.get('data')?.(chunk)
+      this.#deliver(chunk)
       return
     }
     let incoming
@@ -98,9 +104,14 @@ export class Peer implements Wire {
       return
     }
     for (const part of incoming) {
-      if (part.kind === 'bytes') this.#handlers.get('data')?.(part.bytes)
+      if (part.kind === 'bytes') this.#deliver(part.bytes)
       else this.#socket.write(part.bytes)
       if (part.kind === 'end') this.#socket.end()
     }
+  }
+
+  #deliver(bytes: Buffer): void {
+    this.#handlers.get('data')?.(bytes)
+    this.#afterData()
   }
 }

@@ -1,4 +1,4 @@
-import rhea, { type Message, type Receiver, type Sender } from 'rhea'
+import rhea, { type Message, type Sender } from 'rhea'
 import { z } from 'zod'
 import { decodeMessage, recordOf } from './message.ts'
 
@@ -69,11 +69,6 @@ export async function answerRequest(
   const id: unknown = message['message_id']
   const response = { correlation_id: idOf(id), application_properties: outcome, body: answer.body ?? null }
   reply.send(rhea.message.encode(response), undefined, 0)
-}
-
-/** Takes the bytes of the requests off the link and keeps its credit up. */
-export function grantRequests(link: Receiver): void {
-  link.add_credit(100)
 }
 
 function idOf(id: unknown): string | number | Buffer | undefined {
