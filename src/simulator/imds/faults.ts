@@ -75,5 +75,6 @@ function usualAnswer(status: number): Answer {
 
 function proxyPage(status: number): string {
   const title = status === 502 ? '502 Bad Gateway' : `${status}`
-  return `<html>\n<head><title>${title}</title></head>\n<body><center><h1>${title}</h1></center></body>\n</html>\n`
+  const lines = ['<html>', `<head><title>${title}</title></head>`, `<body><center><h1>${title}</h1></center></body>`, '</html>', '']
+  return lines.join('\r\n')
 }

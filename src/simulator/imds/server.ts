@@ -33,7 +33,7 @@ export interface ImdsSimulatorOptions {
   readonly log: SinkLog
 }
 
-export interface SeenRequest {
+interface SeenRequest {
   readonly vm: string
   readonly method: string
   /** With the query. */
@@ -42,7 +42,7 @@ export interface SeenRequest {
   readonly at: number
 }
 
-export interface SeenPost {
+interface SeenPost {
   readonly vm: string
   readonly at: number
   readonly body: string

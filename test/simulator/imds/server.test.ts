@@ -369,18 +369,20 @@ describe('the simulator', () => {
 
   it('takes one port per machine from the given one on, and gives all back when one is taken', async () => {
     const scenario = scenarioOf({ vms: [{ name: 'a' }, { name: 'b' }], events: [] })
+    // An address of its own, where no other test has ports.
+    const host = '127.88.0.1'
     const blocker = createServer()
-    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => blocker.listen(0, host, resolve))
     const address = blocker.address()
     const taken = typeof address === 'object' && address !== null ? address.port : 0
-    await expect(startImdsSimulator({ scenario, port: taken - 1, log: silent })).rejects.toMatchObject({
+    await expect(startImdsSimulator({ scenario, port: taken - 1, host, log: silent })).rejects.toMatchObject({
       code: 'unreachable',
-      message: expect.stringContaining(`127.0.0.1:${taken} (EADDRINUSE)`),
+      message: expect.stringContaining(`${host}:${taken} (EADDRINUSE)`),
     })
     await new Promise((resolve) => blocker.close(resolve))
-    const simulator = await startImdsSimulator({ scenario, port: taken - 1, log: silent })
+    const simulator = await startImdsSimulator({ scenario, port: taken - 1, host, log: silent })
     afterwards(() => simulator.close())
-    expect(simulator.urls).toEqual([`http://127.0.0.1:${taken - 1}`, `http://127.0.0.1:${taken}`])
+    expect(simulator.urls).toEqual([`http://${host}:${taken - 1}`, `http://${host}:${taken}`])
   })
 
   it('refuses a speed or a port out of range', async () => {
