@@ -120,13 +120,13 @@ describe('a webhook', () => {
   it('does not read on where the response has a large body', async () => {
     receiver.behave({ does: 'answer', status: 200, body: 'x'.repeat(8 * 1024 * 1024) })
     expect(await deliver()).toEqual({ status: 'delivered' })
-    await vi.waitFor(() => expect(receiver.connections()).toBe(0))
+    await vi.waitFor(() => expect(receiver.connections()).toBe(0), { timeout: 5_000 })
   })
 
   it('takes the status for the answer where the body of the response never ends', async () => {
     receiver.behave({ does: 'drip', status: 202 })
     expect(await deliver()).toEqual({ status: 'delivered' })
-    await vi.waitFor(() => expect(receiver.connections()).toBe(0))
+    await vi.waitFor(() => expect(receiver.connections()).toBe(0), { timeout: 5_000 })
   })
 
   it.each([301, 302, 303, 307, 308])('does not follow a %i, and loses nothing by it', async (status) => {
@@ -305,6 +305,6 @@ describe('a receiver that accepts connections and says nothing', () => {
     expect(await delivering).toMatchObject({ status: 'retry', because: 'transient', code: 'timeout' })
     expect(await checking).toMatchObject({ ok: false, detail: expect.stringContaining('time limit') })
     await sink.close()
-    await vi.waitFor(() => expect(openSockets()).toBe(0))
+    await vi.waitFor(() => expect(openSockets()).toBe(0), { timeout: 5_000 })
   })
 })

@@ -17,7 +17,7 @@ export type Behaviour =
   /** Sends these bytes instead of a response, and ends the connection. */
   | { readonly does: 'send'; readonly bytes: string }
 
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>

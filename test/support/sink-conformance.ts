@@ -5,12 +5,12 @@ import { arrivedFromJson, type Arrived } from './arrived.ts'
 import { largeEvent, sampleEvent } from './sample-event.ts'
 
 /** Why the other side of a sink cannot be made to do something. It becomes a part of the name of every test of that sink. */
-export interface Lack {
+interface Lack {
   readonly lacks: string
 }
 
 /** A way in which the other side fails, and how it recovers. */
-export interface Failure<Other> {
+interface Failure<Other> {
   readonly cause: (other: Other) => void | Promise<void>
   readonly heal: ((other: Other) => void | Promise<void>) | Lack
 }
