@@ -37,7 +37,7 @@ export interface BrokerError {
   readonly error: unknown
 }
 
-export interface Broker {
+export interface Broker extends AsyncDisposable {
   readonly host: string
   readonly port: number
   /** `wss:` with TLS, `ws:` without. */
@@ -150,6 +150,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     listener.destroySockets()
   }
 
+  async function close(): Promise<void> {
+    await stop()
+    context.directory.close()
+  }
+
   const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`
   return {
     host,
@@ -191,9 +196,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await stop()
       await listener.open(port)
     },
-    async close() {
-      await stop()
-      context.directory.close()
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }

@@ -89,6 +89,7 @@ function queueNode(
     defaultTtlMs: settings.defaultTtlSeconds === null ? null : settings.defaultTtlSeconds * 1000,
     deadLetterOnExpiry: settings.deadLetterOnExpiry,
     maxMessages: settings.maxMessages,
+    maxBytes: settings.maxMegabytes * 1_048_576,
   }
   const deadOptions: QueueOptions = {
     ...options,

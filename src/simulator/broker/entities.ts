@@ -36,7 +36,8 @@ const receiving = {
 }
 
 const maxMessageBytes = z.int().positive().default(262_144)
-const maxMessages = z.int().positive().default(100_000).describe('How many are held in memory; more are refused')
+/** Everything is in memory, so everything has an end: what is more is refused. */
+const holding = { maxMessages: z.int().positive().default(100_000), maxMegabytes: z.number().positive().default(256) }
 
 const eventHubSchema = z.strictObject({
   name: entityName,
@@ -44,6 +45,7 @@ const eventHubSchema = z.strictObject({
   consumerGroups: z.array(z.string().min(1)).default([]).describe('Besides $Default, which always exists'),
   maxMessageBytes: z.int().positive().default(1_048_576),
   retainedEvents: z.int().positive().default(25_000).describe('Per partition; older ones are dropped'),
+  retainedMegabytes: z.number().positive().default(64).describe('The same, by size'),
 })
 
 const queueSchema = z.strictObject({
@@ -51,14 +53,14 @@ const queueSchema = z.strictObject({
   ...receiving,
   duplicateDetectionSeconds: z.number().min(0).default(0).describe('0: off'),
   maxMessageBytes,
-  maxMessages,
+  ...holding,
 })
 
 const subscriptionSchema = z.strictObject({
   name: entityName,
   ...receiving,
   filter: filterSchema.optional().describe('Without one: every message'),
-  maxMessages,
+  ...holding,
 })
 
 const topicSchema = z.strictObject({

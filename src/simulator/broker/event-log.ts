@@ -14,17 +14,20 @@ export type StartPosition =
   | { readonly by: 'latest' }
   | { readonly by: 'offset' | 'sequenceNumber' | 'enqueuedTime'; readonly value: number; readonly inclusive: boolean }
 
-/** One partition of an event hub: an append-only log that keeps its newest `retained` events. Pure. */
+/** One partition of an event hub: an append-only log that keeps its newest events, up to a number and a size. Pure. */
 export class EventLog {
-  readonly #retained: number
+  readonly #maxEvents: number
+  readonly #maxBytes: number
+  #bytes = 0
   #events: LoggedEvent[] = []
   /** Index of the oldest event that is still kept; dropped ones are cut off now and then, not one by one. */
   #head = 0
   #nextOffset = 0
   #nextSequenceNumber = 0
 
-  constructor(retained: number) {
-    this.#retained = retained
+  constructor(maxEvents: number, maxBytes: number) {
+    this.#maxEvents = maxEvents
+    this.#maxBytes = maxBytes
   }
 
   get beginSequenceNumber(): number {
@@ -44,7 +47,13 @@ export class EventLog {
     // Offsets grow by the size of what is stored, as they do in Azure: consecutive numbers would hide wrong arithmetic in a consumer.
     this.#nextOffset += message.raw.length + 64
     this.#events.push(event)
-    if (this.#events.length - this.#head > this.#retained) this.#head += 1
+    this.#bytes += message.raw.length
+    while (this.#events.length - this.#head > this.#maxEvents || this.#bytes > this.#maxBytes) {
+      const oldest = this.#events[this.#head]
+      if (oldest === undefined || oldest === event) break
+      this.#bytes -= oldest.message.raw.length
+      this.#head += 1
+    }
     if (this.#head > 1024 && this.#head * 2 > this.#events.length) {
       this.#events = this.#events.slice(this.#head)
       this.#head = 0

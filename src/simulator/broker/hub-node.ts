@@ -34,7 +34,10 @@ export class HubNode implements SendTarget {
   constructor(entity: EventHubEntity, now: () => number) {
     this.entity = entity.name
     this.maxMessageBytes = entity.maxMessageBytes
-    this.partitions = Array.from({ length: entity.partitions }, () => new EventLog(entity.retainedEvents))
+    this.partitions = Array.from(
+      { length: entity.partitions },
+      () => new EventLog(entity.retainedEvents, entity.retainedMegabytes * 1_048_576),
+    )
     this.#groups = new Set(['$default', ...entity.consumerGroups.map((group) => group.toLowerCase())])
     this.#now = now
     this.createdAt = now()

@@ -13,31 +13,47 @@ export interface ReceivedMessage {
 }
 
 /** Per entity; older ones are forgotten. */
-const kept = 20_000
+const keptMessages = 20_000
+const keptBytes = 67_108_864
+
+interface Entries {
+  list: ReceivedMessage[]
+  bytes: number
+  /** All that there ever were. */
+  count: number
+}
 
 /** What was accepted, for tests to look at. It sees messages as they came in, whatever became of them since. */
 export class Journal {
-  readonly #entries = new Map<string, ReceivedMessage[]>()
+  readonly #entities = new Map<string, Entries>()
   readonly #waiting = new Set<() => void>()
 
   add(entity: string, messages: readonly AcceptedMessage[], format: number, at: number): void {
     const key = entity.toLowerCase()
-    const entries = this.#entries.get(key) ?? []
-    for (const { decoded, raw } of messages) entries.push({ message: decoded, raw, format, at })
-    if (entries.length > kept * 2) entries.splice(0, entries.length - kept)
-    this.#entries.set(key, entries)
+    const entries = this.#entities.get(key) ?? { list: [], bytes: 0, count: 0 }
+    this.#entities.set(key, entries)
+    for (const { decoded, raw } of messages) {
+      entries.list.push({ message: decoded, raw, format, at })
+      entries.bytes += raw.length
+      entries.count += 1
+    }
+    // Cut by half, so that the cost of cutting is spread over many messages.
+    while (entries.list.length > keptMessages || entries.bytes > keptBytes) {
+      const cut = entries.list.splice(0, Math.ceil(entries.list.length / 2))
+      entries.bytes -= cut.reduce((sum, entry) => sum + entry.raw.length, 0)
+    }
     for (const wake of this.#waiting) wake()
   }
 
   received(entity: string): readonly ReceivedMessage[] {
-    return this.#entries.get(entity.toLowerCase())?.slice(-kept) ?? []
+    return [...(this.#entities.get(entity.toLowerCase())?.list ?? [])]
   }
 
   /** Resolves once `count` messages were accepted for the entity; rejects when `signal` aborts. */
   async waitFor(entity: string, count: number, signal: AbortSignal): Promise<readonly ReceivedMessage[]> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const check = (): void => {
-      if ((this.#entries.get(entity.toLowerCase())?.length ?? 0) >= count) resolve()
+      if ((this.#entities.get(entity.toLowerCase())?.count ?? 0) >= count) resolve()
     }
     const abort = (): void => {
       reject(signal.reason)

@@ -115,5 +115,5 @@ export class QueueNode implements SendTarget {
 
 export function enqueued(message: AcceptedMessage): Enqueued<AcceptedMessage> {
   const { messageId, sessionId, ttlMs, scheduledAt } = message
-  return { payload: message, messageId, sessionId, ttlMs, scheduledAt }
+  return { payload: message, bytes: message.raw.length, messageId, sessionId, ttlMs, scheduledAt }
 }

@@ -24,6 +24,7 @@ export interface QueueOptions {
   readonly defaultTtlMs: number | null
   readonly deadLetterOnExpiry: boolean
   readonly maxMessages: number
+  readonly maxBytes: number
 }
 
 export interface QueueClock {
@@ -36,6 +37,8 @@ export interface QueueClock {
 /** What the queue needs to know of a message; the rest is `payload`, which it never looks into. */
 export interface Enqueued<Payload> {
   readonly payload: Payload
+  /** What it counts against `maxBytes`. */
+  readonly bytes: number
   readonly messageId: string | null
   readonly sessionId: string | null
   readonly ttlMs: number | null
@@ -53,6 +56,7 @@ export interface DeadLetter {
 /** A message as the queue holds it. */
 export interface Held<Payload> {
   readonly payload: Payload
+  readonly bytes: number
   readonly sequenceNumber: number
   /** The number at enqueueing: a scheduled message gets a new one when its time comes. */
   readonly enqueuedSequenceNumber: number
@@ -84,6 +88,7 @@ export class MessageQueue<Payload> {
   readonly #duplicates: DuplicateHistory | null
   readonly #sessions: SessionTable
   #lastSequenceNumber = 0
+  #bytes = 0
 
   /** `deadLetters` is null for a dead-letter sub-queue itself, in which nothing dies. */
   constructor(options: QueueOptions, clock: QueueClock, deadLetters: MessageQueue<Payload> | null) {
@@ -101,7 +106,8 @@ export class MessageQueue<Payload> {
   /** Why these messages, as one, cannot be taken; null where they can. A batch is taken whole or not at all. */
   refuses(messages: readonly Enqueued<Payload>[]): 'full' | 'session-required' | null {
     if (this.options.requiresSession && messages.some((message) => message.sessionId === null)) return 'session-required'
-    return this.#held.size + messages.length > this.options.maxMessages ? 'full' : null
+    const bytes = messages.reduce((sum, message) => sum + message.bytes, this.#bytes)
+    return this.#held.size + messages.length > this.options.maxMessages || bytes > this.options.maxBytes ? 'full' : null
   }
 
   /** The sequence number, or null for a duplicate, which is accepted and dropped. Ask `refuses` first. */
@@ -117,6 +123,7 @@ export class MessageQueue<Payload> {
     const ttlMs = shorter(message.ttlMs, this.options.defaultTtlMs)
     const held: Mutable<Held<Payload>> = {
       payload: message.payload,
+      bytes: message.bytes,
       sequenceNumber,
       enqueuedSequenceNumber: sequenceNumber,
       sessionId: message.sessionId,
@@ -129,6 +136,7 @@ export class MessageQueue<Payload> {
       deadLetter: null,
     }
     this.#held.set(sequenceNumber, held)
+    this.#bytes += held.bytes
     if (scheduled === null) this.#activate(held)
     else this.#due.push(scheduled, sequenceNumber)
     return sequenceNumber
@@ -413,7 +421,7 @@ export class MessageQueue<Payload> {
 
   #remove(held: Mutable<Held<Payload>>): void {
     this.#forgetLock(held)
-    this.#held.delete(held.sequenceNumber)
+    if (this.#held.delete(held.sequenceNumber)) this.#bytes -= held.bytes
   }
 
   #expire(held: Mutable<Held<Payload>>): void {
@@ -431,12 +439,13 @@ export class MessageQueue<Payload> {
 
   /** Takes in a dead letter under its old number. A full sub-queue loses its oldest, so that memory stays bounded. */
   adopt(dead: Held<Payload>): void {
-    if (this.#held.size >= this.options.maxMessages) {
-      const oldest = this.#held.values().next().value
-      if (oldest !== undefined) this.#remove(oldest)
+    for (const oldest of this.#held.values()) {
+      if (this.#held.size < this.options.maxMessages && this.#bytes + dead.bytes <= this.options.maxBytes) break
+      this.#remove(oldest)
     }
     const held: Mutable<Held<Payload>> = { ...dead, state: 'active', lock: null, expiresAt: null }
     this.#held.set(held.sequenceNumber, held)
+    this.#bytes += held.bytes
     this.#makeReady(held)
   }
 }
