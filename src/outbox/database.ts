@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { SinkLog } from '../../sinks/contract.ts'
 import { ForeshockError } from '../../sinks/error.ts'
 import { connect, type Connection } from './connection.ts'
-import { inspect, type Finding } from './inspect.ts'
+import { inspect } from './inspect.ts'
 import { acquireLock } from './lock.ts'
 import { migrate, migrations } from './schema.ts'
 import { setAside, type SetAside } from './set-aside.ts'
@@ -78,13 +78,11 @@ export function openDatabase(
         db: sound,
         ...(aside === undefined ? {} : { setAside: aside }),
         close() {
-          if (handle.isOpen) {
-            handle.close()
-            if (damage !== undefined) {
-              const { path: target } = setAside(real, 'damaged', 'damage met while running', now())
-              log.error({ path, setAside: target }, 'the state file was damaged and is set aside; the next start makes a fresh one')
-            }
+          if (handle.isOpen && damage !== undefined) {
+            const { path: target } = setAside(real, 'damaged', 'damage met while running', now())
+            log.error({ path, setAside: target }, 'the state file was damaged and is set aside; the next start makes a fresh one')
           }
+          if (handle.isOpen) handle.close()
           release()
         },
       }
@@ -151,14 +149,14 @@ function clearTheWay(path: string, now: number): { readonly aside?: SetAside; re
     return { aside: setAside(path, 'damaged', 'expected a database, got only its write-ahead log', now), version: 0 }
   }
   const handle = openHandle(path)
-  let finding: Finding
   try {
-    finding = inspect(handle)
+    const finding = inspect(handle)
+    if (finding.kind === 'ours') return { version: finding.version }
+    // Renamed while it is open: closing deletes the write-ahead log of this name, and with it what could still be read of a damaged file.
+    return { aside: setAside(path, finding.kind, finding.reason, now), version: 0 }
   } finally {
     handle.close()
   }
-  if (finding.kind === 'ours') return { version: finding.version }
-  return { aside: setAside(path, finding.kind, finding.reason, now), version: 0 }
 }
 
 function openHandle(path: string): DatabaseSync {

@@ -12,7 +12,7 @@ import { parseStoredEvent } from './stored-event.ts'
 
 export type { SinkHealth } from './sink-health.ts'
 
-export interface SettledDetails {
+interface SettledDetails {
   /** From the commit of the event to its settlement. */
   readonly latencyMs: number
   /** This one included. */

@@ -38,7 +38,9 @@ export function judge(finished: Finished, pacing: Pacing, health: HealthKeeper):
       pacing.succeeded()
       health.succeeded()
     }
-    return judged(outcome.status === 'delivered' ? { seq, lane, status: 'delivered' } : { ...outcome, seq, lane, status: 'dead', attempted })
+    return judged(
+      outcome.status === 'delivered' ? { seq, lane, status: 'delivered' } : { ...outcome, seq, lane, status: 'dead', attempted },
+    )
   }
   const { code, detail } = outcome
   const { nextAttemptAt, outlives } = pacing.failed(outcome, attempts, startedAt ?? 0)

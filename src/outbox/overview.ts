@@ -13,7 +13,7 @@ export interface SinkSummary {
   readonly haltedReason: string | null
 }
 
-export interface Delivery {
+interface Delivery {
   readonly sink: string
   readonly state: DeliveryState
   readonly attempts: number
