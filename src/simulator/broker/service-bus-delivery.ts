@@ -22,7 +22,7 @@ export function encodeHeld(
   if (held.lock !== null && options.showLock !== false) annotations['x-opt-locked-until'] = types.wrap_timestamp(held.lock.until)
   const changed: Record<string, unknown> = { ...held.modified }
   if (held.deadLetter !== null) {
-    annotations['x-opt-deadletter-source'] = options.source
+    annotations['x-opt-deadletter-source'] = options.source.replace(/\/\$DeadLetterQueue$/, '')
     Object.assign(changed, held.deadLetter.properties, {
       DeadLetterReason: held.deadLetter.reason,
       DeadLetterErrorDescription: held.deadLetter.description,
