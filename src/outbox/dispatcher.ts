@@ -81,6 +81,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const inFlight = new Set<Attempt>()
   const busy = new Set<string>()
   const outcomes: Judged[] = []
+  /** Of lanes that are not busy, the next one last. One lookup gives one row a lane, and a flush throws the rest away. */
   let ready: DueRow[] = []
   /** When the store was last asked and had no more than it gave; undefined where it must be asked again. */
   let exhaustedAt: number | undefined
@@ -179,10 +180,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   function nextReady(): DueRow | undefined {
     while (mayStart()) {
       const row = ready.pop()
-      if (row !== undefined) {
-        if (!busy.has(row.lane)) return row
-        continue
-      }
+      if (row !== undefined) return row
       if (exhaustedAt !== undefined) return undefined
       // The heads of busy lanes are still due in the store: they must not crowd out the others.
       const at = now()

@@ -86,7 +86,7 @@ it('takes what a sink throws, and what is no outcome, as a failure that passes',
 
 it('gives a lane back when a sink ignores its signal, and ignores what comes too late', async () => {
   const outbox = openOutbox()
-  const sink = puppetSink((_, count) => (count === 1 ? undefined : delivered))
+  const sink = puppetSink((_, count) => (count === 1 ? undefined : delivered), { deaf: true })
   const dispatcher = dispatch(outbox, { sink, timeoutMs: 20 })
   outbox.store.commit({ events: [outgoing('e')] })
   dispatcher.start()
@@ -100,7 +100,7 @@ it('gives a lane back when a sink ignores its signal, and ignores what comes too
 
 it('lets a sink that heeds its signal say itself what happened', async () => {
   const outbox = openOutbox()
-  const sink = puppetSink((_, count) => (count === 1 ? undefined : delivered))
+  const sink = puppetSink((_, count) => (count === 1 ? undefined : delivered), { deaf: true })
   const dispatcher = dispatch(outbox, { sink, timeoutMs: 20 })
   outbox.store.commit({ events: [outgoing('e')] })
   dispatcher.start()

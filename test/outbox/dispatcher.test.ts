@@ -38,6 +38,15 @@ describe('order and concurrency', () => {
     expect(outbox.store.summarize()).toEqual([])
   })
 
+  it('reaches a concurrency of any size, also past rows that are in flight already', () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    outbox.store.commit({ events: Array.from({ length: 200 }, (_, index) => outgoing(`${index}`)) })
+    dispatch(outbox, { sink, concurrency: 150 }).start()
+    expect(new Set(ids(sink.calls)).size).toBe(150)
+    expect(sink.calls).toHaveLength(150)
+  })
+
   it('lets the urgent jump the queue', async () => {
     const outbox = openOutbox()
     const sink = puppetSink()
@@ -223,7 +232,7 @@ describe('stopping', () => {
 
   it('close aborts what is in flight: it stays as it was, unless it arrived all the same', async () => {
     const outbox = openOutbox()
-    const sink = puppetSink()
+    const sink = puppetSink(undefined, { deaf: true })
     const dispatcher = dispatch(outbox, { sink })
     outbox.store.commit({ events: [outgoing('1'), outgoing('2'), outgoing('3')] })
     dispatcher.start()
@@ -238,6 +247,17 @@ describe('stopping', () => {
     ])
     dispatcher.wake()
     expect(sink.calls).toHaveLength(3)
+  })
+
+  it('close records what arrived just before', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink })
+    outbox.store.commit({ events: [outgoing('e')] })
+    dispatcher.start()
+    sink.calls[0]?.answer(delivered)
+    await dispatcher.close()
+    expect(outbox.store.list()).toMatchObject([{ state: 'delivered' }])
   })
 })
 

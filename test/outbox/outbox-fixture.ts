@@ -11,7 +11,7 @@ import type { DeliveryOutcome, Sink } from '../../sinks/contract.ts'
 import { openDatabase, type Database } from '../../src/outbox/database.ts'
 import { createDispatcher, type Dispatcher, type DispatcherOptions } from '../../src/outbox/dispatcher.ts'
 import { createStore, type Store } from '../../src/outbox/store.ts'
-import { captureLog } from './outbox-events.ts'
+import { captureLog, transient } from './outbox-events.ts'
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'foreshock-outbox-'))
@@ -42,8 +42,14 @@ export interface Call {
   answer(outcome: DeliveryOutcome): void
 }
 
-/** A sink in the hands of the test: it answers by `automatic`, or where that gives nothing, when the test does. */
-export function puppetSink(automatic: (event: CloudEvent, count: number) => DeliveryOutcome | undefined = () => undefined): {
+/**
+ * A sink in the hands of the test: it answers by `automatic`, or where that gives nothing, when the test does. It gives up when its signal
+ * aborts, unless it is `deaf`.
+ */
+export function puppetSink(
+  automatic: (event: CloudEvent, count: number) => DeliveryOutcome | undefined = () => undefined,
+  { deaf = false }: { deaf?: boolean } = {},
+): {
   readonly deliver: Sink['deliver']
   readonly calls: Call[]
   /** Resolves once so many calls were made in all. */
@@ -57,6 +63,7 @@ export function puppetSink(automatic: (event: CloudEvent, count: number) => Deli
       const { promise, resolve } = Promise.withResolvers<DeliveryOutcome>()
       calls.push({ id: event.id, lane: event.partitionkey, signal, answer: resolve })
       const answer = automatic(event, calls.length)
+      if (!deaf) signal.addEventListener('abort', () => resolve(transient))
       if (answer !== undefined) resolve(answer)
       for (const { count, resolve: tell } of waiting) if (calls.length >= count) tell()
       return promise
