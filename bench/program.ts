@@ -37,7 +37,7 @@ export async function startForwarder(config: Record<string, unknown>): Promise<R
 }
 
 export function startBarePoller(url: string): Running {
-  return started(spawn(process.execPath, [join(import.meta.dirname, 'bare-poller.ts'), url], { stdio: 'inherit' }))
+  return started(spawn(process.execPath, [join(import.meta.dirname, 'bare-poller.mjs'), url], { stdio: 'inherit' }))
 }
 
 function started(child: ChildProcess): Running {

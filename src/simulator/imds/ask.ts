@@ -1,4 +1,4 @@
-import { errors, request, type Agent } from 'undici'
+import { errors, type Agent } from 'undici'
 
 /** What came of one GET, failures included. */
 export type Heard =
@@ -10,8 +10,11 @@ export async function ask(agent: Agent, url: string, options: { timeoutMs: numbe
   const deadline = AbortSignal.timeout(options.timeoutMs)
   try {
     const signal = AbortSignal.any([options.signal, deadline])
-    const { statusCode, headers, body } = await request(url, {
-      dispatcher: agent,
+    const { origin, pathname, search } = new URL(url)
+    const { statusCode, headers, body } = await agent.request({
+      origin,
+      path: pathname + search,
+      method: 'GET',
       headers: { metadata: 'true' },
       headersTimeout: 0,
       bodyTimeout: 0,

@@ -2,10 +2,10 @@
 import { Agent, get } from 'node:http'
 
 const agent = new Agent({ keepAlive: true })
-const poll = (): void => {
+const poll = () => {
   get(`${process.argv[2]}/metadata/scheduledevents?api-version=2020-07-01`, { agent, headers: { metadata: 'true' } }, (response) => {
-    const chunks: Buffer[] = []
-    response.on('data', (chunk: Buffer) => chunks.push(chunk))
+    const chunks = []
+    response.on('data', (chunk) => chunks.push(chunk))
     response.on('end', () => JSON.parse(Buffer.concat(chunks).toString()))
   })
 }
