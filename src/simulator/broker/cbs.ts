@@ -2,7 +2,7 @@ import type { Claims } from './claims.ts'
 import { audiencePath } from './address.ts'
 import type { BrokerContext } from './context.ts'
 import type { Answer, Request } from './request-response.ts'
-import { checkSignature, type Grant } from './token.ts'
+import { allRights, checkSignature, type Grant } from './token.ts'
 
 /**
  * Claims-based security: a client puts a token for an audience before it attaches links.
@@ -25,12 +25,14 @@ export async function answerPutToken(request: Request, claims: Claims, context: 
 }
 
 async function judge(token: unknown, type: unknown, audience: string, context: BrokerContext): Promise<Grant> {
+  // Where links need no token, none is judged: a test with a clock of its own gets along with SDKs that live in the real time.
+  if (!context.requireToken) return { ok: true, expiresAt: Number.MAX_SAFE_INTEGER, rights: allRights }
   if (typeof token !== 'string') return { ok: false, why: 'the token must be a string' }
   if (type === 'servicebus.windows.net:sastoken') return checkSignature(token, audience, context.keys, context.now())
   if (type !== 'jwt') return { ok: false, why: `tokens of type ${String(type)} are not taken` }
   const granted = (await context.verifyJwt?.(token, audience)) ?? null
   if (granted === null) return { ok: false, why: 'the JWT is not accepted' }
-  return { ok: true, expiresAt: granted.expiresAt, rights: granted.rights ?? ['Send', 'Listen', 'Manage'] }
+  return { ok: true, expiresAt: granted.expiresAt, rights: granted.rights ?? allRights }
 }
 
 /** The entity that an audience is about: all but what names a part of it. */

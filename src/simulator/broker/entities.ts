@@ -3,6 +3,7 @@ import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { ForeshockError } from '../../../sinks/error.ts'
 import { mistakesOf, pathText } from '../../config/mistake.ts'
+import { allRights } from './token.ts'
 
 /** Names as Azure takes them, so that what works here works there. */
 const entityName = z
@@ -73,7 +74,7 @@ const topicSchema = z.strictObject({
 const keySchema = z.strictObject({
   name: z.string().min(1),
   key: z.string().min(1),
-  rights: z.array(z.enum(['Send', 'Listen', 'Manage'])).default(['Send', 'Listen', 'Manage']),
+  rights: z.array(z.enum(allRights)).default([...allRights]),
 })
 
 export const entitiesSchema = z

@@ -2,7 +2,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Entities } from './entities.ts'
 import { audiencePath } from './address.ts'
 
-export type Right = 'Send' | 'Listen' | 'Manage'
+export const allRights = ['Send', 'Listen', 'Manage'] as const
+export type Right = (typeof allRights)[number]
 
 /** What a token allows, or why it does not. */
 export type Grant =
@@ -32,7 +33,7 @@ export function checkSignature(token: string, audience: string, keys: Entities['
   if (signedFor === null || !covers(audiencePath(signedFor), audiencePath(audience))) {
     return refused(`the token is for ${signedFor ?? resource}, not for ${audience}`)
   }
-  if (keys.length === 0) return { ok: true, expiresAt, rights: ['Send', 'Listen', 'Manage'] }
+  if (keys.length === 0) return { ok: true, expiresAt, rights: allRights }
   const key = keys.find((declared) => declared.name === decode(keyName))
   if (key === undefined) return refused(`there is no key ${decode(keyName) ?? keyName}`)
   const expected = createHmac('sha256', key.key).update(`${resource}\n${expiry}`).digest()
