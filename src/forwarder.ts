@@ -1,29 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startAdmin } from './admin/server.ts'
 import { createMetrics } from './admin/metrics.ts'
 import type { Config } from './config/load.ts'
-import { buildForwarderEvent } from './events/forwarder-event.ts'
-import type { ForwarderKind } from './events/severity.ts'
 import { createIdentity } from './identity.ts'
 import type { EventsResult } from './imds/client.ts'
 import { connectImds } from './imds/connect.ts'
-import { incarnationNumber } from './imds/document.ts'
-import type { HealthChange } from './imds/health.ts'
 import { createPoller } from './imds/poller.ts'
 import { intervalWarning } from './imds/schedule.ts'
 import { readVm } from './imds/vm.ts'
-import type { EventsDocument, Transition } from './lifecycle/model.ts'
+import type { EventsDocument } from './lifecycle/model.ts'
 import type { Logger } from './log.ts'
 import { createObserver } from './observer.ts'
 import { openDatabase } from './outbox/database.ts'
 import { createDispatcher } from './outbox/dispatcher.ts'
+import { createJanitor } from './outbox/janitor.ts'
 import { createStore } from './outbox/store.ts'
 import { createPublisher } from './publisher.ts'
 import { readRemembered } from './remembered.ts'
+import { createSelfReport } from './self-report.ts'
 import { selfOpening } from './sink-opener.ts'
 import { readinessOf, statusOf, type ForwarderStatus, type StatusParts } from './status.ts'
+import { createWriteGuard } from './write-guard.ts'
 import { agent, version } from './version.ts'
-
-const pruneEveryMs = 10 * 60_000
 
 export interface ForwarderOptions {
   readonly config: Config
@@ -74,7 +72,8 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   releases.defer(() => database.close())
   const store = createStore(database, { now })
   const remembered = readRemembered(store, log)
-  let storeProblem: string | null = null
+  const guard = createWriteGuard(log)
+  const prefix = config.events.typePrefix
 
   const client = connectImds({
     ...config.imds,
@@ -121,7 +120,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   const publisher = createPublisher({
     store,
     sinks: config.sinks,
-    prefix: config.events.typePrefix,
+    prefix,
     identity: () => identity.current(),
     now,
     wake: () => {
@@ -135,87 +134,44 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     identity: () => identity.current(),
     publish: config.publish,
     scope: config.scope,
-    prefix: config.events.typePrefix,
+    prefix,
     now,
-    onTransition: (transition) => told(transition),
+    onTransition: (transition) => {
+      metrics.transition(transition)
+      const { eventId, eventType, resources } = transition.event
+      const status = transition.kind === 'end' ? transition.outcome : transition.status
+      log.info({ eventId, eventType, status, resources, notBefore: transition.notBefore }, `${eventType} ${status}`)
+    },
     onAnomaly: (anomaly) => {
       metrics.anomaly(anomaly.kind)
       log.warn({ kind: anomaly.kind, eventId: anomaly.key }, anomaly.detail)
     },
   })
-
-  const metrics = createMetrics(version, {
-    lastGoodPollAt: () => observer.state().lastGoodPollAt,
-    incarnation: () => incarnationNumber(observer.state().incarnation),
-    liveEvents: () => Object.values(observer.state().live).map(({ event }) => ({ type: event.eventType, status: event.eventStatus })),
-    sinks: () => sinkStatuses().map((sink) => ({ ...sink, healthy: sink.health.state === 'ok' })),
+  const selfReport = createSelfReport({
+    publisher,
+    store,
+    identity: () => identity.current(),
+    remembered: () => observer.state(),
+    prefix,
+    scope: config.scope,
+    version,
+    startedAt,
     now,
   })
-  const told = (transition: Transition): void => {
-    const status = transition.kind === 'end' ? transition.outcome : transition.status
-    const isNew = transition.kind === 'state' && status === 'scheduled' && transition.changes.length === 0 && transition.notBefore !== null
-    metrics.transition(transition.event.eventType, status, isNew ? (Date.parse(transition.notBefore ?? '') - transition.at) / 1000 : null)
-    const { eventId, eventType, resources } = transition.event
-    log.info({ eventId, eventType, status, resources, notBefore: transition.notBefore }, `${eventType} ${status}`)
-  }
+  const metrics = createMetrics(version, {
+    remembered: () => observer.state(),
+    sinks: sinkStatuses,
+    now,
+  })
 
-  /** What the disk refuses now is done by the next poll: nothing in memory has moved. Told once per outage. */
-  const stored = <T>(write: () => T): T | undefined => {
-    try {
-      const result = write()
-      if (storeProblem !== null) log.info({}, 'the state file can be written again')
-      storeProblem = null
-      return result
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error)
-      if (problem !== storeProblem) log.error({ err: error }, `the state file cannot be written, the next poll tries again: ${problem}`)
-      storeProblem = problem
-      return undefined
-    }
-  }
-
-  let failures = 0
-  let lastError: string | null = null
-  let lastGoodPollAt = remembered.lifecycle.lastGoodPollAt
-  const waitingEvents: { kind: ForwarderKind; at: number; lastGoodPollAt: number | null; failures: number; lastError: string | null }[] = []
-  /** An event about the forwarder itself; it waits until this VM is known, because its source depends on that. */
-  const tellOfForwarder = (kind: ForwarderKind, at = now()): void => {
-    waitingEvents.push({ kind, at, lastGoodPollAt, failures, lastError })
-    tellWaiting()
-  }
-  const tellWaiting = (): void => {
-    const known = waitingEvents.length === 0 ? null : identity.current()
-    if (known === null) return
-    const context = { prefix: config.events.typePrefix, scope: config.scope, identity: known }
-    const outbox = Object.fromEntries(store.summarize().map(({ name, pending }) => [name, pending]))
-    const publications = waitingEvents.map(({ kind, at, ...event }) => ({
-      event: buildForwarderEvent(kind, at, { version, startedAt, state: observer.state(), outbox, ...event }, context),
-      affectsThisVm: null,
-    }))
-    publisher.publish(publications)
-    waitingEvents.length = 0
-  }
-
-  const onHealth = (change: HealthChange): void => {
-    if (change.kind === 'recovered') {
-      if (change.wasUnreachable) stored(() => tellOfForwarder('imds-recovered', change.at))
-      return
-    }
-    failures = change.failures
-    lastError = change.detail
-    if (change.kind === 'unreachable') stored(() => tellOfForwarder('imds-unreachable', change.at))
-  }
-  const onDocument = (document: EventsDocument, _changed: boolean, at: number): void => {
-    lastGoodPollAt = at
-    failures = 0
-    lastError = null
-    stored(() => {
+  const onDocument = (document: EventsDocument, at: number): void => {
+    selfReport.good(at)
+    guard.attempt(() => {
       // In this order: what the forwarder says of itself came before what it sees now.
-      tellWaiting()
+      selfReport.catchUp()
       observer.observe(document)
     })
   }
-  let polledAt: number | null = null
   const poller = createPoller({
     client,
     intervalMs: config.imds.pollIntervalMs,
@@ -223,39 +179,15 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     now,
     random,
     log,
-    onDocument,
-    onUnchanged: (at) => {
-      lastGoodPollAt = at
-    },
-    onHealth,
-    onPoll: (result) => {
-      const at = now()
-      const good = result.kind !== 'failure'
-      metrics.poll(good ? 'ok' : result.reason, good && polledAt !== null ? (at - polledAt) / 1000 : null)
-      if (good) polledAt = at
-    },
+    onDocument: (document, _, at) => onDocument(document, at),
+    onUnchanged: (at) => selfReport.good(at),
+    onHealth: (change) => guard.attempt(() => selfReport.turn(change)),
+    onPoll: (result) => metrics.poll(result.kind === 'failure' ? result.reason : 'ok', now()),
   })
   releases.defer(() => poller.stop())
 
-  const prune = (): void => {
-    stored(() => {
-      for (let more = true; more;) {
-        const pruned = store.prune()
-        more = pruned.more
-        for (const { sink, id, attempts } of pruned.expired)
-          log.warn({ sink, id, attempts }, 'dead letter: it ran out of time (maxAgeSeconds)')
-        for (const { sink, state, count } of pruned.removed) {
-          metrics.pruned(sink, state, count)
-          if (state === 'dead') log.warn({ sink, count }, 'dead letters were removed after 30 days')
-        }
-      }
-    })
-  }
-
-  const timers: NodeJS.Timeout[] = []
-  releases.defer(() => {
-    for (const timer of timers) clearInterval(timer)
-  })
+  const janitor = createJanitor({ store, log, onPruned: (sink, state, count) => metrics.pruned(sink, state, count) })
+  releases.defer(() => janitor.close())
 
   const statusParts = (): StatusParts => ({
     version,
@@ -269,15 +201,25 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     sinks: sinkStatuses(),
     statePath: config.state.path,
     setAside: database.setAside?.path ?? null,
-    storeProblem,
+    storeProblem: guard.problem(),
   })
+  if (config.admin.listen !== false) {
+    const admin = await startAdmin(config.admin.listen, {
+      metrics: () => metrics.registry.metrics(),
+      readiness: () => readinessOf(statusParts()),
+      status: () => statusOf(statusParts()),
+    })
+    releases.defer(() => admin.close())
+    log.info({ url: admin.url }, 'the admin endpoint listens')
+  }
 
   const drain = (signal: AbortSignal): Promise<unknown> => Promise.all(sinks.map(({ dispatcher }) => dispatcher.drain({ signal })))
   const owned = releases.move()
   let running = false
   let ending: Promise<void> | undefined
+  const close = (): Promise<void> => (ending ??= owned.disposeAsync())
 
-  const forwarder: Forwarder = {
+  return {
     failed: failure.promise,
     status: () => statusOf(statusParts()),
     start() {
@@ -286,68 +228,47 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       const warning = intervalWarning(config.imds.pollIntervalMs)
       if (warning !== undefined) log.warn({}, warning)
       warnOfForgotten(store.summarize(), config, log)
-      prune()
+      janitor.start()
       identity.start()
       for (const { sink, dispatcher } of sinks) {
         sink.warm()
         dispatcher.start()
       }
-      stored(() => tellOfForwarder('started', startedAt))
+      guard.attempt(() => selfReport.tell('started', startedAt))
       poller.start()
       poller.finished.catch(failure.reject)
-      timers.push(setInterval(prune, pruneEveryMs))
-      // The grid of the heartbeat is its own: it beats also while IMDS is silent, and then says so.
+      // It beats also while IMDS is silent, and then says so.
       const { intervalSeconds } = config.heartbeat
-      if (intervalSeconds > 0) timers.push(setInterval(() => stored(() => tellOfForwarder('heartbeat')), intervalSeconds * 1000))
+      if (intervalSeconds > 0) {
+        const beat = setInterval(() => guard.attempt(() => selfReport.tell('heartbeat')), intervalSeconds * 1000)
+        owned.defer(() => clearInterval(beat))
+      }
     },
     async once({ signal }) {
-      prune()
       identity.start()
-      const imds = await pollUntilTaken(signal)
+      let imds = await poller.pollOnce({ signal })
+      // The first document may come before this VM is known; it is shown again until then.
+      while (imds.kind === 'document' && identity.current() === null) {
+        await sleep(config.imds.pollIntervalMs, undefined, { signal })
+        imds = await poller.pollOnce({ signal })
+      }
+      if (imds.kind === 'document') onDocument(imds.document, now())
       await drain(signal)
       return { imds, waiting: store.summarize().reduce((sum, { pending }) => sum + pending, 0) }
     },
     async stop() {
       if (ending === undefined && running) {
         await poller.stop()
-        stored(() => {
+        guard.attempt(() => {
           observer.writeMark()
-          tellOfForwarder('stopping')
+          selfReport.tell('stopping')
         })
         await drain(AbortSignal.timeout(config.shutdownSeconds * 1000))
       }
-      await forwarder.close()
+      await close()
     },
-    close: () => (ending ??= owned.disposeAsync()),
+    close,
   }
-
-  /** The first document may come before this VM is known; it is shown again until then. */
-  const pollUntilTaken = async (signal: AbortSignal): Promise<EventsResult> => {
-    for (;;) {
-      const result = await poller.pollOnce({ signal })
-      if (result.kind !== 'document' || identity.current() !== null) {
-        if (result.kind === 'document') onDocument(result.document, true, now())
-        return result
-      }
-      await new Promise((resolve) => setTimeout(resolve, config.imds.pollIntervalMs))
-    }
-  }
-
-  if (config.admin.listen !== false) {
-    try {
-      const admin = await startAdmin(config.admin.listen, {
-        metrics: () => metrics.registry.metrics(),
-        readiness: () => readinessOf(statusParts()),
-        status: () => forwarder.status(),
-      })
-      owned.defer(() => admin.close())
-      log.info({ url: admin.url }, 'the admin endpoint listens')
-    } catch (error) {
-      await forwarder.close()
-      throw error
-    }
-  }
-  return forwarder
 }
 
 /** Deliveries of sinks that the configuration no longer has run out of time like all others; until then they are worth a word. */

@@ -1,18 +1,12 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { incarnationNumber } from '../imds/document.ts'
+import type { RememberedState, Transition } from '../lifecycle/model.ts'
+import type { SinkStatus } from '../status.ts'
 
 /** What the metrics read at the moment of a scrape, so that nothing has to be kept up to date between two. */
 export interface MetricsSource {
-  /** Milliseconds since the epoch of the last good poll; null before the first. */
-  lastGoodPollAt(): number | null
-  incarnation(): number | null
-  liveEvents(): readonly { readonly type: string; readonly status: string }[]
-  sinks(): readonly {
-    readonly name: string
-    readonly pending: number
-    readonly dead: number
-    readonly oldestPendingAt: number | null
-    readonly healthy: boolean
-  }[]
+  remembered(): Pick<RememberedState, 'lastGoodPollAt' | 'incarnation' | 'live'>
+  sinks(): readonly SinkStatus[]
   now(): number
 }
 
@@ -24,8 +18,9 @@ const statusLabel = (status: string): string => (knownStatuses.has(status.toLowe
 
 export interface Metrics {
   readonly registry: Registry
-  poll(result: string, gapSeconds: number | null): void
-  transition(type: string, status: string, leadSeconds: number | null): void
+  /** `at` in milliseconds since the epoch. */
+  poll(result: string, at: number): void
+  transition(transition: Transition): void
   anomaly(kind: string): void
   delivery(sink: string, outcome: 'delivered' | 'retry' | 'rejected', latencySeconds: number | null): void
   pruned(sink: string, state: string, count: number): void
@@ -55,7 +50,7 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     labelNames: ['type', 'status'],
     registers,
   })
-  const lead = new Histogram({
+  const leads = new Histogram({
     name: 'foreshock_lead_time_seconds',
     help: 'Seconds from the first sight of a scheduled event to its NotBefore.',
     labelNames: ['type'],
@@ -93,7 +88,7 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     help: 'When IMDS last answered well; absent before.',
     registers,
     collect() {
-      const at = source.lastGoodPollAt()
+      const at = source.remembered().lastGoodPollAt
       if (at !== null) this.set(at / 1000)
     },
   })
@@ -103,7 +98,7 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     registers,
     collect() {
       this.reset()
-      const incarnation = source.incarnation()
+      const incarnation = incarnationNumber(source.remembered().incarnation)
       if (incarnation !== null) this.set(incarnation)
     },
   })
@@ -114,7 +109,9 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     registers,
     collect() {
       this.reset()
-      for (const event of source.liveEvents()) this.inc({ type: typeLabel(event.type), status: statusLabel(event.status) })
+      for (const { event } of Object.values(source.remembered().live)) {
+        this.inc({ type: typeLabel(event.eventType), status: statusLabel(event.eventStatus) })
+      }
     },
   })
   const perSink = (name: string, help: string, value: (sink: ReturnType<MetricsSource['sinks']>[number]) => number): void => {
@@ -134,17 +131,22 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     sink.oldestPendingAt === null ? 0 : Math.max(0, source.now() - sink.oldestPendingAt) / 1000,
   )
   perSink('foreshock_dead_letters', 'Events that this sink refused for good.', (sink) => sink.dead)
-  perSink('foreshock_sink_healthy', '1 while deliveries succeed, 0 while they fail.', (sink) => (sink.healthy ? 1 : 0))
+  perSink('foreshock_sink_healthy', '1 while deliveries succeed, 0 while they fail.', (sink) => (sink.health.state === 'ok' ? 1 : 0))
 
+  let lastGoodAt: number | null = null
   return {
     registry,
-    poll(result, gapSeconds) {
+    poll(result, at) {
       polls.inc({ result })
-      if (gapSeconds !== null) gap.observe(gapSeconds)
+      if (result !== 'ok') return
+      if (lastGoodAt !== null) gap.observe(Math.max(0, at - lastGoodAt) / 1000)
+      lastGoodAt = at
     },
-    transition(type, status, leadSeconds) {
-      transitions.inc({ type: typeLabel(type), status: statusLabel(status) })
-      if (leadSeconds !== null) lead.observe({ type: typeLabel(type) }, Math.max(0, leadSeconds))
+    transition(transition) {
+      const type = typeLabel(transition.event.eventType)
+      transitions.inc({ type, status: statusLabel(transition.kind === 'end' ? transition.outcome : transition.status) })
+      const lead = leadSeconds(transition)
+      if (lead !== null) leads.observe({ type }, lead)
     },
     anomaly: (kind) => anomalies.inc({ kind }),
     delivery(sink, outcome, latencySeconds) {
@@ -153,4 +155,11 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     },
     pruned: (sink, state, count) => pruned.inc({ sink, state }, count),
   }
+}
+
+/** How long before NotBefore an event was first seen, null where it was announced before or never. */
+function leadSeconds(transition: Transition): number | null {
+  if (transition.kind === 'end' || transition.status !== 'scheduled' || transition.changes.length > 0 || transition.notBefore === null)
+    return null
+  return Math.max(0, Date.parse(transition.notBefore) - transition.at) / 1000
 }

@@ -1,3 +1,4 @@
+import { ForeshockError } from '../../sinks/error.ts'
 import type { Config } from '../config/load.ts'
 import type { Logger } from '../log.ts'
 import type { AddCommand } from './program.ts'
@@ -30,34 +31,50 @@ async function create(config: Config, log: Logger) {
   return await createForwarder({ config, log, bootId, env: process.env })
 }
 
+/** A state file that is damaged while it is in use ends the forwarder; a fresh one takes over in the same process, unless that fails at once too. */
+const leastUptimeMs = 10_000
+
 async function runOn(config: Config, log: Logger): Promise<number> {
-  const { version } = await import('../version.ts')
   const stop = stopSignal(log)
+  try {
+    for (;;) {
+      const startedAt = performance.now()
+      try {
+        await runUntil(stop.signal, config, log)
+        return exit.done
+      } catch (error) {
+        const damaged = error instanceof ForeshockError && error.code === 'state_unusable'
+        if (!damaged || performance.now() - startedAt < leastUptimeMs) throw error
+        log.error({ code: error.code }, `starting over: ${error.message}`)
+      }
+    }
+  } finally {
+    stop.release()
+  }
+}
+
+async function runUntil(signal: AbortSignal, config: Config, log: Logger): Promise<void> {
+  const { version } = await import('../version.ts')
   const forwarder = await create(config, log)
-  const told = systemd(
-    process.env,
-    () => {
-      const { ready, reasons } = forwarder.status()
-      return ready ? 'forwarding' : reasons.join('; ')
-    },
-    (message) => log.warn({}, message),
-  )
+  const wellness = (): string => {
+    const { ready, reasons } = forwarder.status()
+    return ready ? `forwarding to ${config.sinks.length} sinks` : reasons.join('; ')
+  }
+  const told = systemd(process.env, wellness, (message) => log.warn({}, message))
   try {
     forwarder.start()
     log.info({ version, config: config.file, sinks: config.sinks.map(({ name }) => name) }, 'foreshock runs')
-    told.ready(`forwarding to ${config.sinks.length} sinks`)
+    told.ready(wellness())
     const stopped = new Promise<void>((resolve) => {
-      if (stop.signal.aborted) resolve()
-      stop.signal.addEventListener('abort', () => resolve(), { once: true })
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve(), { once: true })
     })
     await Promise.race([stopped, forwarder.failed])
     told.stopping()
     await forwarder.stop()
-    return exit.done
   } finally {
     told.close()
     await forwarder.close()
-    stop.release()
   }
 }
 

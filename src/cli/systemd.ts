@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process'
 /** What systemd is told, and nothing where this process does not run under it. */
 export interface Systemd {
   ready(status: string): void
-  status(text: string): void
   stopping(): void
   close(): void
 }
@@ -15,10 +14,9 @@ export interface Systemd {
  * Source: sd_notify(3), systemd-notify(1)
  */
 export function systemd(env: NodeJS.ProcessEnv, alive: () => string, warn: (message: string) => void): Systemd {
-  if (env['NOTIFY_SOCKET'] === undefined) return { ready() {}, status() {}, stopping() {}, close() {} }
+  if (env['NOTIFY_SOCKET'] === undefined) return { ready() {}, stopping() {}, close() {} }
 
   let warned = false
-  let last = ''
   const notify = (...lines: string[]): void => {
     execFile('systemd-notify', [`--pid=${process.pid}`, ...lines], (error) => {
       if (error !== null && !warned)
@@ -26,21 +24,12 @@ export function systemd(env: NodeJS.ProcessEnv, alive: () => string, warn: (mess
       warned ||= error !== null
     })
   }
-  const tellStatus = (text: string): void => {
-    if (text !== last) notify(statusLine(text))
-    last = text
-  }
-
   const watchdogMs = Number(env['WATCHDOG_USEC'] ?? 0) / 1000
   const timer = watchdogMs > 0 ? setInterval(() => notify('WATCHDOG=1', statusLine(alive())), Math.max(1000, watchdogMs / 3)) : undefined
   timer?.unref()
 
   return {
-    ready(text) {
-      last = text
-      notify('--ready', statusLine(text))
-    },
-    status: tellStatus,
+    ready: (text) => notify('--ready', statusLine(text)),
     stopping: () => notify('STOPPING=1'),
     close: () => clearInterval(timer),
   }

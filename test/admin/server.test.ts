@@ -1,7 +1,9 @@
 import { request } from 'undici'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createMetrics } from '../../src/admin/metrics.ts'
+import { createMetrics, type MetricsSource } from '../../src/admin/metrics.ts'
 import { startAdmin } from '../../src/admin/server.ts'
+import type { ScheduledEvent } from '../../src/lifecycle/model.ts'
+import { enterState, newcomer } from '../../src/lifecycle/transitions.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -51,27 +53,62 @@ describe('the admin endpoint', () => {
 })
 
 describe('the metrics', () => {
-  const source = {
-    lastGoodPollAt: () => 1_000_000,
-    incarnation: () => 7,
-    liveEvents: () => [
-      { type: 'Reboot', status: 'Scheduled' },
-      { type: 'RebalanceRecommendation', status: 'Acknowledged' },
-      { type: 'Whatever', status: 'Nonsense' },
+  const event = (eventType: string, eventStatus: string): ScheduledEvent => ({
+    eventId: 'a',
+    eventType,
+    eventStatus,
+    eventSource: 'Platform',
+    notBefore: '2026-05-21T10:15:00Z',
+    resources: ['web_0'],
+    durationInSeconds: 9,
+    resourceType: 'VirtualMachine',
+    description: '',
+  })
+  const at = Date.parse('2026-05-21T10:00:00Z')
+  const live = [event('Reboot', 'Scheduled'), event('RebalanceRecommendation', 'Acknowledged'), event('Whatever', 'Nonsense')]
+  const source: MetricsSource = {
+    remembered: () => ({
+      lastGoodPollAt: at,
+      incarnation: 7,
+      live: Object.fromEntries(live.map((one, index) => [`${index}`, newcomer(one, 1)])),
+    }),
+    sinks: () => [
+      {
+        name: 'siem',
+        type: 'webhook',
+        pending: 3,
+        dead: 1,
+        oldestPendingAt: at - 10_000,
+        health: { state: 'failing', since: at, code: 'http_503', detail: 'busy', consecutiveFailures: 1 },
+      },
     ],
-    sinks: () => [{ name: 'siem', pending: 3, dead: 1, oldestPendingAt: 990_000, healthy: false }],
-    now: () => 1_000_000,
+    now: () => at,
   }
+  const seen = (eventType: string, eventStatus: string) =>
+    enterState('a', newcomer(event(eventType, eventStatus), 1), event(eventType, eventStatus), reading, 0).transition
+  const reading = { document: { incarnation: 1, events: [], broken: [] }, at, bootId: null, vmId: null, vmName: null }
 
   it('keep labels bounded whatever IMDS sends', async () => {
     const metrics = createMetrics('1.2.3', source)
-    metrics.transition('Freeze', 'scheduled', 900)
-    metrics.transition('Some"Thing\n', 'odd', null)
+    metrics.transition(seen('Freeze', 'Scheduled'))
+    metrics.transition(seen('Some"Thing\n', 'odd'))
     const text = await metrics.registry.metrics()
     expect(text).toContain('foreshock_events_live{type="Reboot",status="scheduled"} 1')
     expect(text).toContain('foreshock_events_live{type="other",status="other"} 2')
     expect(text).toContain('foreshock_transitions_total{type="other",status="other"} 1')
     expect(text).toContain('foreshock_lead_time_seconds_bucket{le="900",type="Freeze"} 1')
+    expect(text).toContain('foreshock_lead_time_seconds_bucket{le="600",type="Freeze"} 0')
+  })
+
+  it('measure the gap between good polls only', async () => {
+    const metrics = createMetrics('1.2.3', source)
+    metrics.poll('ok', at)
+    metrics.poll('timeout', at + 1000)
+    metrics.poll('ok', at + 4000)
+    const text = await metrics.registry.metrics()
+    expect(text).toContain('foreshock_polls_total{result="timeout"} 1')
+    expect(text).toContain('foreshock_poll_gap_seconds_sum 4')
+    expect(text).toContain('foreshock_poll_gap_seconds_count 1')
   })
 
   it('read the outbox at each scrape', async () => {
@@ -79,6 +116,7 @@ describe('the metrics', () => {
     expect(text).toContain('foreshock_outbox_depth{sink="siem"} 3')
     expect(text).toContain('foreshock_outbox_oldest_age_seconds{sink="siem"} 10')
     expect(text).toContain('foreshock_dead_letters{sink="siem"} 1')
+    expect(text).toContain('foreshock_sink_healthy{sink="siem"} 0')
     expect(text).toContain('foreshock_document_incarnation 7')
     expect(text).toMatch(/foreshock_build_info\{version="1\.2\.3",node="[\d.]+"\} 1/)
   })
