@@ -31,7 +31,7 @@ export interface Received {
   readonly sink: string
   readonly ids: ReadonlySet<string>
   readonly copies: number
-  /** Count of distinct events by the last word of their type. */
+  /** Count of distinct events: scheduled events by their state, others by their family. */
   readonly kinds: Readonly<Record<string, number>>
 }
 
@@ -144,7 +144,8 @@ function box(sink: string): Box {
         return false
       }
       ids.add(event.id)
-      const kind = event.type.split('.').at(-2) ?? event.type
+      const [family = '', state = ''] = event.type.split('.').slice(-3)
+      const kind = family === 'scheduledevent' ? state : family
       kinds[kind] = (kinds[kind] ?? 0) + 1
       return true
     },
