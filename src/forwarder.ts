@@ -36,7 +36,7 @@ export interface ForwarderOptions {
 }
 
 /** What one look at IMDS came to, for `run --once`. */
-export interface OnceResult {
+interface OnceResult {
   readonly imds: EventsResult
   /** Deliveries that still wait, over all sinks. */
   readonly waiting: number

@@ -6,7 +6,7 @@ import type { RememberedState } from './lifecycle/model.ts'
 import type { Store } from './outbox/store.ts'
 import { stateKeys } from './remembered.ts'
 
-export interface Publication {
+interface Publication {
   readonly event: CloudEvent
   /** null where the event has no Resources or this VM's name is not known. */
   readonly affectsThisVm: boolean | null

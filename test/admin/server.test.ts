@@ -52,18 +52,19 @@ describe('the admin endpoint', () => {
   })
 })
 
+const event = (eventType: string, eventStatus: string): ScheduledEvent => ({
+  eventId: 'a',
+  eventType,
+  eventStatus,
+  eventSource: 'Platform',
+  notBefore: '2026-05-21T10:15:00Z',
+  resources: ['web_0'],
+  durationInSeconds: 9,
+  resourceType: 'VirtualMachine',
+  description: '',
+})
+
 describe('the metrics', () => {
-  const event = (eventType: string, eventStatus: string): ScheduledEvent => ({
-    eventId: 'a',
-    eventType,
-    eventStatus,
-    eventSource: 'Platform',
-    notBefore: '2026-05-21T10:15:00Z',
-    resources: ['web_0'],
-    durationInSeconds: 9,
-    resourceType: 'VirtualMachine',
-    description: '',
-  })
   const at = Date.parse('2026-05-21T10:00:00Z')
   const live = [event('Reboot', 'Scheduled'), event('RebalanceRecommendation', 'Acknowledged'), event('Whatever', 'Nonsense')]
   const source: MetricsSource = {

@@ -27,7 +27,7 @@ export interface DemoOptions {
 }
 
 /** What a sink got: distinct events and, among them, copies. */
-export interface Received {
+interface Received {
   readonly sink: string
   readonly ids: ReadonlySet<string>
   readonly copies: number
