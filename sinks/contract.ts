@@ -40,6 +40,18 @@ export interface SinkLog {
   error(fields: object, message: string): void
 }
 
+/** The option `format`. */
+export type FormatName = 'cloudevents' | 'azure-resource-log' | 'ecs' | 'splunk-hec'
+
+/** A shape in which one event is written as text. */
+export interface EventFormat {
+  readonly name: FormatName
+  /** Media type of the text, with its charset where it has one. */
+  readonly contentType: string
+  /** One line of JSON. Pure: the same event gives the same text on every retry. */
+  write(event: CloudEvent): string
+}
+
 /** What the forwarder hands to a sink when it opens it. */
 export interface SinkContext {
   /** `name` of the configuration: unique, and the label in logs and metrics. */
@@ -49,6 +61,10 @@ export interface SinkContext {
   readonly now: () => number
   /** Name and version of this program, for a User-Agent. */
   readonly agent: string
+  /** One of the `formats` of the definition, as the configuration chose. The modes of CloudEvents (`binary`) are the sink's own. */
+  readonly format: EventFormat
+  /** The environment of the process, for proxies and for the commands that a sink starts. */
+  readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /**
@@ -77,6 +93,8 @@ export interface SinkDefinition<Options extends z.ZodObject = z.ZodObject> {
   /** One line for the documentation. */
   readonly summary: string
   readonly options: Options
+  /** What `format` may be; `cloudevents` alone where it is missing. */
+  readonly formats?: readonly FormatName[]
   /** Where the table of the contract gives this sink other defaults than the common ones. */
   readonly defaults?: { readonly maxAgeSeconds?: number; readonly concurrency?: number; readonly timeoutSeconds?: number }
   /** Loads heavy dependencies lazily and connects where that is needed. Throws `ForeshockError` `sink_unusable`. */

@@ -2,8 +2,7 @@ import { constants } from 'node:fs'
 import { access, open, stat, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { defineSink, delivered, type CheckResult, type DeliveryOutcome, type Sink } from './contract.ts'
-import { structuredJson } from './encodings/structured.ts'
+import { defineSink, delivered, type CheckResult, type DeliveryOutcome, type EventFormat, type Sink } from './contract.ts'
 import { ForeshockError } from './error.ts'
 import { untilAborted } from './interrupted.ts'
 
@@ -62,7 +61,8 @@ export default defineSink({
   type: 'file',
   summary: 'One JSON line per event, appended to a file and fsynced',
   options,
-  open: async ({ path }) => fileSink(path),
+  formats: ['cloudevents', 'azure-resource-log', 'ecs'],
+  open: async ({ path }, { format }) => fileSink(path, format),
 })
 
 /**
@@ -72,7 +72,7 @@ export default defineSink({
  * and again after the fsync; then the batch is written to the new one too. After any failure the file is closed and opened anew, because the
  * kernel reports a lost page only once.
  */
-function fileSink(path: string): Sink {
+function fileSink(path: string, format: EventFormat): Sink {
   let file: FileHandle | undefined
   let waiting: Waiting[] = []
   let writer: Promise<void> | undefined
@@ -118,7 +118,7 @@ function fileSink(path: string): Sink {
     async deliver(event, { signal }) {
       if (closed) return { status: 'retry', because: 'transient', code: 'closed', detail: 'the sink is closed' }
       const written = Promise.withResolvers<DeliveryOutcome>()
-      const entry: Waiting = { line: structuredJson(event) + '\n', resolve: written.resolve, reject: written.reject }
+      const entry: Waiting = { line: format.write(event) + '\n', resolve: written.resolve, reject: written.reject }
       const outcome = await untilAborted(signal, () => {
         waiting.push(entry)
         writer ??= writeAll()

@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream'
 import { z } from 'zod'
-import { defineSink, delivered, type DeliveryOutcome, type Sink } from './contract.ts'
-import { structuredJson } from './encodings/structured.ts'
+import { defineSink, delivered, type DeliveryOutcome, type EventFormat, type Sink } from './contract.ts'
 import { interrupted, untilAborted } from './interrupted.ts'
 
 const options = z.strictObject({})
@@ -13,16 +12,17 @@ export default defineSink({
   type: 'stdout',
   summary: 'One JSON line per event on standard output',
   options,
-  open: async () => lineSink(process.stdout),
+  formats: ['cloudevents', 'azure-resource-log', 'ecs'],
+  open: async (_, { format }) => lineSink(process.stdout, format),
 })
 
 /**
- * Writes events as JSON lines to a stream that somebody else owns: `close` leaves it open.
+ * Writes events as lines to a stream that somebody else owns: `close` leaves it open.
  *
  * A reader that stands still fills the backlog; from then on deliveries wait instead of adding to it, so that retries of the same event cannot
  * grow it without bound. The backlog is counted here because the stream's own `drain` never comes after a failed write.
  */
-export function lineSink(stream: Writable): Sink {
+export function lineSink(stream: Writable, format: EventFormat): Sink {
   let backlog = 0
   const waiting = new Set<() => void>()
   stream.on('error', ignore)
@@ -56,7 +56,7 @@ export function lineSink(stream: Writable): Sink {
   }
 
   return {
-    deliver: (event, { signal }) => untilAborted(signal, () => writeInTurn(structuredJson(event) + '\n', signal)),
+    deliver: (event, { signal }) => untilAborted(signal, () => writeInTurn(format.write(event) + '\n', signal)),
     async check() {
       if (stream.writable) return { ok: true, detail: 'standard output is open' }
       return {

@@ -16,6 +16,7 @@ import { createDispatcher } from './outbox/dispatcher.ts'
 import { createJanitor } from './outbox/janitor.ts'
 import { createStore } from './outbox/store.ts'
 import { createPublisher } from './publisher.ts'
+import { eventFormat } from './registry.ts'
 import { readRemembered } from './remembered.ts'
 import { createSelfReport } from './self-report.ts'
 import { selfOpening } from './sink-opener.ts'
@@ -92,7 +93,14 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   releases.defer(() => identity.stop())
 
   const sinks = config.sinks.map((configured) => {
-    const sink = selfOpening(configured, { name: configured.name, log: log.child({ sink: configured.name }), now, agent })
+    const sink = selfOpening(configured, {
+      name: configured.name,
+      log: log.child({ sink: configured.name }),
+      now,
+      agent,
+      format: eventFormat(configured.format, () => identity.current() ?? remembered.identity),
+      env,
+    })
     releases.defer(() => sink.close())
     const dispatcher = createDispatcher({
       store,

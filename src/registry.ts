@@ -4,6 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import type { SinkDefinition } from '../sinks/contract.ts'
 
+export { eventFormat } from '../sinks/formats/event-format.ts'
+
 /** Every sink that ships with the program. A definition is loaded only when it is configured; heavy SDKs only when it is opened. */
 const builtins: Readonly<Record<string, () => Promise<{ default: unknown }>>> = {
   file: () => import('../sinks/file.ts'),

@@ -75,7 +75,10 @@ export const commonSinkOptions = z.strictObject({
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/, 'expected 1 to 63 letters, digits, dots, dashes or underscores')
     .describe('Unique name: in logs, metrics and the outbox.'),
   type: z.string().min(1).describe('Which sink: a word of this page, a package name, or a path to a module.'),
-  format: z.enum(['cloudevents']).default('cloudevents').describe('Shape of what is sent.'),
+  format: z
+    .enum(['cloudevents', 'azure-resource-log', 'ecs', 'splunk-hec'])
+    .default('cloudevents')
+    .describe('Shape of what is sent; each sink says which it can write.'),
   filter: filter.optional().describe('Which events reach this sink; all by default.'),
   maxAgeSeconds: z
     .int()

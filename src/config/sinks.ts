@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SinkDefinition } from '../../sinks/contract.ts'
+import type { FormatName, SinkDefinition } from '../../sinks/contract.ts'
 import { builtinSink, builtinSinkTypes, customSink } from '../registry.ts'
 import { mistakesOf, type Mistake } from './mistake.ts'
 import { commonSinkOptions, sinkDefaults, type Filter } from './schema.ts'
@@ -10,6 +10,7 @@ export interface ConfiguredSink {
   readonly type: string
   readonly definition: SinkDefinition
   readonly options: Record<string, unknown>
+  readonly format: FormatName
   readonly filter: Filter | undefined
   readonly maxAgeSeconds: number
   readonly concurrency: number
@@ -21,12 +22,18 @@ export function sinkSchema(definition: SinkDefinition): z.ZodObject {
   return z.strictObject({
     ...commonSinkOptions.shape,
     type: z.literal(definition.type).describe(definition.summary),
+    format: z
+      .enum(formatsOf(definition))
+      .default('cloudevents')
+      .describe(commonSinkOptions.shape.format.description ?? ''),
     maxAgeSeconds: commonSinkOptions.shape.maxAgeSeconds.default(definition.defaults?.maxAgeSeconds ?? sinkDefaults.maxAgeSeconds),
     concurrency: commonSinkOptions.shape.concurrency.default(definition.defaults?.concurrency ?? sinkDefaults.concurrency),
     timeoutSeconds: commonSinkOptions.shape.timeoutSeconds.default(definition.defaults?.timeoutSeconds ?? sinkDefaults.timeoutSeconds),
     ...definition.options.shape,
   })
 }
+
+const formatsOf = ({ formats }: SinkDefinition): readonly FormatName[] => formats ?? ['cloudevents']
 
 /**
  * Loads the definition of each configured sink and validates its options.
@@ -71,16 +78,17 @@ export async function configureSinks(
 function configureSink(definition: SinkDefinition, entry: Record<string, unknown>): ConfiguredSink | z.ZodError[] {
   const part = (wanted: boolean) =>
     Object.fromEntries(Object.entries(entry).filter(([key]) => Object.hasOwn(commonSinkOptions.shape, key) === wanted))
-  const common = commonSinkOptions.safeParse(part(true))
+  const common = commonSinkOptions.extend({ format: z.enum(formatsOf(definition)).default('cloudevents') }).safeParse(part(true))
   const own = definition.options.safeParse(part(false))
   if (!common.success || !own.success) return [common.error, own.error].filter((error) => error !== undefined)
-  const { name, type, filter } = common.data
+  const { name, type, format, filter } = common.data
   const limits = { ...sinkDefaults, ...definition.defaults, ...common.data }
   return {
     name,
     type,
     definition,
     options: own.data,
+    format,
     filter,
     maxAgeSeconds: limits.maxAgeSeconds ?? sinkDefaults.maxAgeSeconds,
     concurrency: limits.concurrency ?? sinkDefaults.concurrency,

@@ -7,7 +7,7 @@ import { structuredJson } from '../../sinks/encodings/structured.ts'
 import stdout, { lineSink } from '../../sinks/stdout.ts'
 import { arrivedFromJson, arrivedFromLines } from '../support/arrived.ts'
 import { largeEvent, sampleEvent } from '../support/sample-event.ts'
-import { describeSinkConformance, unhurried } from '../support/sink-conformance.ts'
+import { describeSinkConformance, testContext, unhurried } from '../support/sink-conformance.ts'
 
 /** Another program at the other end of a real pipe. */
 interface Reader {
@@ -51,7 +51,7 @@ function block({ child, pipe }: Reader): void {
 let current: Writable = process.stdout
 
 describeSinkConformance<Reader>({
-  definition: { ...stdout, open: async () => lineSink(current) },
+  definition: { ...stdout, open: async () => lineSink(current, testContext.format) },
   async start() {
     const reader = await startReader()
     current = reader.pipe
@@ -70,7 +70,7 @@ describeSinkConformance<Reader>({
 describe('a reader that stands still', () => {
   it('cannot make the backlog grow without bound, and gets each line in the end', async () => {
     const reader = await startReader()
-    const sink = lineSink(reader.pipe)
+    const sink = lineSink(reader.pipe, testContext.format)
     block(reader)
     const before = reader.pipe.writableLength
     for (let attempt = 0; attempt < 40; attempt += 1) {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import type { DeliveryOutcome, Sink, SinkContext, SinkDefinition } from '../../sinks/contract.ts'
+import { eventFormat } from '../../sinks/formats/event-format.ts'
 import { arrivedFromJson, type Arrived } from './arrived.ts'
 import { largeEvent, sampleEvent } from './sample-event.ts'
 
@@ -45,6 +46,8 @@ export const testContext: SinkContext = {
   log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   now: () => Date.now(),
   agent: 'foreshock/test',
+  format: eventFormat('cloudevents', () => null),
+  env: {},
 }
 
 /** A signal that does not abort. */

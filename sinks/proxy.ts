@@ -1,0 +1,76 @@
+import { BlockList, isIP } from 'node:net'
+import { ForeshockError } from './error.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The proxy that the environment names for a URL: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, the lower-case forms first, unless NO_PROXY lists the
+ * host. This machine itself is never asked for through a proxy. Throws `sink_unusable` for a proxy that is no http or https URL; the message
+ * does not repeat it, because it may hold a password.
+ *
+ * NO_PROXY is a list, by commas or spaces, of `*`, host names (which cover what is below them, with or without a leading dot or `*.`), addresses
+ * and networks (`10.0.0.0/8`), each with a port or without.
+ */
+export function proxyFor(target: URL, env: Environment): URL | undefined {
+  const secure = target.protocol === 'https:' || target.protocol === 'wss:'
+  const name = [...(secure ? ['https_proxy'] : ['http_proxy']), 'all_proxy'].find((name) => read(env, name) !== undefined)
+  if (name === undefined) return undefined
+  const host = target.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const port = target.port === '' ? (secure ? '443' : '80') : target.port
+  if (isLocal(host) || isExcepted(read(env, 'no_proxy') ?? '', host, port)) return undefined
+  const text = read(env, name) ?? ''
+  const proxy = URL.parse(text.includes('://') ? text : `http://${text}`)
+  if (proxy === null || (proxy.protocol !== 'http:' && proxy.protocol !== 'https:')) {
+    throw new ForeshockError(
+      'sink_unusable',
+      `${name.toUpperCase()}: expected the URL of an http or https proxy such as http://proxy.example:3128`,
+    )
+  }
+  return proxy
+}
+
+/** The empty text means unset, as in every shell script. */
+function read(env: Environment, name: string): string | undefined {
+  return env[name] || env[name.toUpperCase()] || undefined
+}
+
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+function isLocal(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost') || isIn(loopback, host)
+}
+
+function isExcepted(list: string, host: string, port: string): boolean {
+  return list
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .some((entry) => entry === '*' || (entry !== '' && covers(entry, host, port)))
+}
+
+function covers(entry: string, host: string, port: string): boolean {
+  const [, bracketed, plain, entryPort] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(entry) ?? []
+  const pattern = bracketed ?? plain ?? entry
+  if (entryPort !== undefined && entryPort !== port) return false
+  const [address = '', bits] = pattern.split('/')
+  const family = isIP(address)
+  if (family !== 0) return isIn(networkOf(address, family, bits), host)
+  const domain = pattern.replace(/^\*?\./, '')
+  return host === domain || host.endsWith(`.${domain}`)
+}
+
+function networkOf(address: string, family: number, bits: string | undefined): BlockList {
+  const network = new BlockList()
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const most = family === 4 ? 32 : 128
+  const length = bits === undefined ? most : Number(bits)
+  // What is no length of a prefix excepts nothing.
+  if (Number.isInteger(length) && length >= 0 && length <= most) network.addSubnet(address, length, type)
+  return network
+}
+
+function isIn(list: BlockList, host: string): boolean {
+  const family = isIP(host)
+  return family !== 0 && list.check(host, family === 4 ? 'ipv4' : 'ipv6')
+}
