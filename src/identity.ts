@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { SinkLog } from '../sinks/contract.ts'
 import type { Identity } from './events/identity.ts'
-import type { Logger } from './log.ts'
 
 /** Metadata changes with a redeploy (other domains) and with tags; both are rare. */
 const refreshMs = 15 * 60_000
@@ -14,7 +14,7 @@ export interface IdentityOptions {
   /** As it was when this machine last ran. */
   readonly remembered: Identity | null
   readonly now: () => number
-  readonly log: Logger
+  readonly log: SinkLog
 }
 
 export interface IdentityKeeper {

@@ -1,5 +1,5 @@
+import type { SinkLog } from '../sinks/contract.ts'
 import { ForeshockError } from '../sinks/error.ts'
-import type { Logger } from './log.ts'
 
 /** Writes that may fail for a while, because the disk is full or another process holds the file. */
 export interface WriteGuard {
@@ -10,7 +10,7 @@ export interface WriteGuard {
 }
 
 /** Only failures of the store are held back: anything else that is thrown is a fault of the program and passes. */
-export function createWriteGuard(log: Logger): WriteGuard {
+export function createWriteGuard(log: SinkLog): WriteGuard {
   let problem: string | null = null
   return {
     attempt(write) {
