@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import type { AddCommand } from './program.ts'
 import { exit } from './exit.ts'
 import { number } from './number.ts'
@@ -14,6 +15,13 @@ interface ImdsOptions {
   readonly json?: boolean
 }
 
+interface BrokerOptions {
+  readonly port: number
+  readonly host?: string
+  readonly entities?: string
+  readonly json?: boolean
+}
+
 export const add: AddCommand = (program, run) => {
   const simulate = program.command('simulate').description('stand-ins for the services around the forwarder, to develop against')
   simulate
@@ -27,6 +35,14 @@ export const add: AddCommand = (program, run) => {
     .option('--list', 'the ready scenarios')
     .option('--json', 'machine-readable output')
     .action((options: ImdsOptions) => run(() => (options.list === true ? listScenarios(options.json === true) : simulateImds(options))))
+  simulate
+    .command('broker')
+    .description('an Event Hubs and Service Bus namespace over AMQP, for the unmodified SDKs; in memory; faults can be typed at it (help)')
+    .option('--port <n>', 'port; 0 picks a free one', number(0, 65_535, { whole: true }), 5672)
+    .option('--host <address>', 'address to listen on; made for tests, not for a network (default: 127.0.0.1)')
+    .option('--entities <file>', 'YAML file with the hubs, queues and topics that exist')
+    .option('--json', 'machine-readable output')
+    .action((options: BrokerOptions) => run(() => simulateBroker(options)))
 }
 
 async function listScenarios(json: boolean): Promise<number> {
@@ -62,8 +78,43 @@ async function simulateImds({ port, host, scenario: name, speed, rateLimit, json
   void simulator.finished.then((how) => {
     if (how === 'ended') log.info({ scenario: scenario.name }, 'the scenario is at its end; the last document goes on being served')
   })
-  await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve(), { once: true }))
+  await aborted(stop.signal)
   await simulator.close()
   stop.release()
   return exit.done
 }
+
+async function simulateBroker({ port, host, entities: file, json }: BrokerOptions): Promise<number> {
+  const { loadEntities } = await import('../simulator/broker/entities.ts')
+  const { startBroker } = await import('../simulator/broker/broker.ts')
+  const { faultCommand, faultCommands } = await import('../simulator/broker/fault-command.ts')
+  const { createLog } = await import('../log.ts')
+  const log = await createLog('info')
+  const entities = await loadEntities(file)
+  const broker = await startBroker({ entities, port, log, ...(host !== undefined && { host }) })
+  const { eventHubs, queues, topics } = entities
+  const rows = [
+    ...eventHubs.map(({ name, partitions }) => ['event hub', name, `${partitions} partitions`]),
+    ...queues.map(({ name, requiresSession }) => ['queue', name, requiresSession ? 'with sessions' : '']),
+    ...topics.map(({ name, subscriptions }) => ['topic', name, `subscriptions ${subscriptions.map((one) => one.name).join(', ')}`]),
+  ]
+  const connectionString = broker.connectionString()
+  const told = { connectionString, entities: rows.map(([kind, name]) => ({ kind, name })) }
+  const text = `connection string: ${connectionString}\n\n${table(['kind', 'entity', ''], rows)}\n`
+  process.stdout.write(json === true ? `${JSON.stringify(told)}\n` : text)
+  const stop = stopSignal(log)
+  const lines = createInterface({ input: process.stdin })
+  lines.on('line', (line) => {
+    if (line.trim() === 'help') process.stderr.write(`${table(['command', 'does'], faultCommands)}\n`)
+    else if (line.trim() !== '') void faultCommand(broker, line).then((answer) => process.stderr.write(`${answer}\n`))
+  })
+  await aborted(stop.signal)
+  lines.close()
+  process.stdin.unref()
+  await broker.close()
+  stop.release()
+  return exit.done
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
