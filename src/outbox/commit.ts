@@ -1,11 +1,16 @@
 import type { CloudEvent } from '../../sinks/cloud-event.ts'
+import { settleApproval, type FinalApproval } from './approvals.ts'
 import type { Connection } from './connection.ts'
+import { putHold, type Hold } from './holds.ts'
 import { writeState } from './remembered.ts'
 
 export interface Commit {
   /** JSON values by key, to be remembered; `undefined` forgets a key. */
   readonly state?: Readonly<Record<string, unknown>>
   readonly events?: readonly OutgoingEvent[]
+  /** Outcomes of approvals, and the holds among them. */
+  readonly approvals?: readonly FinalApproval[]
+  readonly holds?: readonly Hold[]
 }
 
 export interface OutgoingEvent {
@@ -24,8 +29,10 @@ export interface Committed {
 }
 
 /** Stores what is remembered and the events that follow from it in one transaction: both or neither survive. */
-export function commit(db: Connection, { state = {}, events = [] }: Commit, now: number): Committed {
+export function commit(db: Connection, { state = {}, events = [], approvals = [], holds = [] }: Commit, now: number): Committed {
   return db.transaction(() => {
+    for (const approval of approvals) settleApproval(db, approval, now)
+    for (const hold of holds) putHold(db, hold)
     for (const [key, value] of Object.entries(state)) writeState(db, key, value)
     let stored = 0
     let known = 0

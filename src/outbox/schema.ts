@@ -56,6 +56,43 @@ export const migrations: readonly string[] = [
      halted_reason TEXT,
      held_until    INTEGER
    ) STRICT, WITHOUT ROWID;`,
+
+  // `approvals`: recorded before the POST, final after it, with the event that told it; a row is kept past the life of its request, so that the
+  // same request is known again. `commands`: what a command on this machine asks of the forwarder that owns the file, and its answer.
+  `CREATE TABLE approvals (
+     request    TEXT NOT NULL,
+     event_key  TEXT NOT NULL,
+     delivery   TEXT,
+     state      TEXT NOT NULL CHECK (state IN ('recorded', 'final')),
+     code       TEXT,
+     attempts   INTEGER NOT NULL,
+     posted_at  INTEGER,
+     settled_at INTEGER,
+     kept_until INTEGER NOT NULL,
+     event      TEXT,
+     PRIMARY KEY (request, event_key)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX approvals_posted ON approvals (posted_at) WHERE posted_at IS NOT NULL;
+   CREATE INDEX approvals_kept ON approvals (kept_until);
+   CREATE INDEX approvals_events ON approvals (event_key, settled_at);
+
+   CREATE TABLE holds (
+     event_key    TEXT PRIMARY KEY,
+     requested_by TEXT,
+     held_at      INTEGER NOT NULL
+   ) STRICT, WITHOUT ROWID;
+
+   CREATE TABLE commands (
+     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+     command      TEXT NOT NULL,
+     event_id     TEXT NOT NULL,
+     digest       TEXT,
+     requested_by TEXT NOT NULL,
+     reason       TEXT,
+     created_at   INTEGER NOT NULL,
+     expires_at   INTEGER NOT NULL,
+     answer       TEXT CHECK (json_valid(answer))
+   ) STRICT;`,
 ]
 
 /** Brings a file of `version` (0: an empty one) up to date, each step in a transaction of its own. */

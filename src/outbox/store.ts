@@ -1,6 +1,9 @@
+import { countPosted, findApprovals, lastApprovals, pruneApprovals, recordApproval } from './approvals.ts'
+import { answerCommand, commandAnswer, putCommand, waitingCommands, type Command } from './commands.ts'
 import { commit, type Commit } from './commit.ts'
 import type { Database } from './database.ts'
 import { drop, type DropFilter } from './drop.ts'
+import { listHolds, releaseHold } from './holds.ts'
 import { clampSchedule, due, nextDueAfter, pendingBody } from './due.ts'
 import { listDeliveries, showEvents, summarize, wasDelivered, type ListFilter } from './overview.ts'
 import { prune } from './prune.ts'
@@ -38,6 +41,19 @@ export function createStore({ db }: Pick<Database, 'db'>, { now }: { readonly no
     list: (filter: ListFilter = {}) => listDeliveries(db, filter),
     show: (id: string) => showEvents(db, id),
     wasDelivered: (source: string, id: string, sink: string) => wasDelivered(db, source, id, sink),
+
+    findApprovals: (request: string) => findApprovals(db, request),
+    recordApproval: (request: string, eventKeys: readonly string[], delivery: string | null) =>
+      recordApproval(db, request, eventKeys, delivery, now()),
+    countPosted: (since: number) => countPosted(db, since),
+    lastApprovals: (eventKeys: readonly string[]) => lastApprovals(db, eventKeys),
+    pruneApprovals: () => pruneApprovals(db, now()),
+    holds: () => listHolds(db),
+    releaseHold: (eventKey: string) => releaseHold(db, eventKey),
+    putCommand: (command: Command) => putCommand(db, command, now()),
+    waitingCommands: () => waitingCommands(db, now()),
+    answerCommand: (seq: number, answer: string) => answerCommand(db, seq, answer),
+    commandAnswer: (seq: number) => commandAnswer(db, seq),
 
     replay: (filter: ReplayFilter) => changing(replay(db, filter, now())),
     drop: (filter: DropFilter) => changing(drop(db, filter, now())),
