@@ -1,14 +1,22 @@
 import { z } from 'zod'
 import type { CloudEvent } from './cloud-event.ts'
 import { defineSink, type CheckResult, type DeliveryOutcome, type Sink, type SinkContext } from './contract.ts'
-import { httpBinary } from './encodings/http-binary.ts'
-import { structuredContentType, structuredJson } from './encodings/structured.ts'
+import { percentEncode } from './encodings/http-binary.ts'
 import { ForeshockError } from './error.ts'
 import { interrupted, untilAborted } from './interrupted.ts'
-import { classifyAnswer, type Answer } from './webhook/answer.ts'
+import { proxyFor } from './proxy.ts'
+import { classifyAnswer } from './webhook/answer.ts'
+import { authorizer, webhookAuthSchema } from './webhook/auth.ts'
+import { clientTlsSchema, readClientTls } from './webhook/client-tls.ts'
+import { askingOf, validateSchema } from './webhook/consent.ts'
+import { encoder } from './webhook/encode.ts'
 import { classifyFailure } from './webhook/failure.ts'
 import { headersSchema, readHeaders } from './webhook/headers.ts'
-import { guardedLookup, hostnameOf, schemeProblem, urlProblem } from './webhook/target.ts'
+import { permission } from './webhook/permission.ts'
+import { signatureHeaders, signingSchema } from './webhook/signing.ts'
+import { guardedLookup, schemeProblem, urlProblem } from './webhook/target.ts'
+import { templateSchema } from './webhook/template.ts'
+import { openTransport } from './webhook/transport.ts'
 
 const options = z
   .strictObject({
@@ -24,76 +32,94 @@ const options = z
       .default('structured')
       .describe('The whole event as one JSON body, or the data as the body and the attributes as `ce-` headers.'),
     headers: headersSchema.default({}).describe('Headers to add; each value a text or `{ file: … }`, read anew at each request.'),
+    auth: webhookAuthSchema.optional().describe('What the Authorization header says.'),
+    signing: signingSchema.optional().describe('Signs each request as Standard Webhooks has it.'),
+    validate: validateSchema.describe(
+      'Asks the receiver for its consent by OPTIONS before anything is sent, and keeps to the rate that it allows.',
+    ),
+    tls: clientTlsSchema.optional().describe('Certificates of your own; read anew for each connection.'),
     allowHttp: z.boolean().default(false).describe('Allows plain http to other machines.'),
+    template: templateSchema
+      .optional()
+      .describe('Shape of another tool: event-grid, pagerduty, slack, splunk-hec, teams, or the path of a file.'),
   })
-  .superRefine(({ url, allowHttp }, context) => {
+  .superRefine(({ url, allowHttp, auth, headers }, context) => {
     const message = schemeProblem(url, allowHttp)
     if (message !== undefined) context.addIssue({ code: 'custom', path: ['url'], message })
+    if (auth !== undefined && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+      context.addIssue({ code: 'custom', path: ['auth'], message: 'expected either `auth` or the header Authorization, got both' })
+    }
   })
 
 type WebhookOptions = z.output<typeof options>
-
-interface Request {
-  readonly headers: Record<string, string>
-  readonly body: string
-}
-
-/** How much of a response body is read, and for how long, to keep the connection for the next event. */
-const drainBytes = 16 * 1024
-const drainMs = 1000
 
 export default defineSink({
   type: 'webhook',
   summary: 'One HTTP POST per event',
   options,
+  formats: ['cloudevents', 'azure-resource-log', 'ecs', 'splunk-hec'],
   defaults: { maxAgeSeconds: 24 * 60 * 60 },
   open: openWebhook,
 })
 
+/** What an event needs on its way, in this order: its text, leave to send, credentials, signature. */
 async function openWebhook(given: WebhookOptions, context: SinkContext): Promise<Sink> {
   const problem = urlProblem(given.url) ?? schemeProblem(given.url, given.allowHttp)
   if (problem !== undefined) throw new ForeshockError('sink_unusable', `sink ${context.name}: url: ${problem}`)
   const target = new URL(given.url)
-  const { Agent, buildConnector } = await import('undici')
+  const { now } = context
+  const encode = await encoder(given, context.format)
+  const authorize = given.auth === undefined ? undefined : await authorizer(given.auth)
+  const loopbackOnly = target.protocol === 'http:' && !given.allowHttp
+  const transport = await openTransport({
+    target,
+    lookup: guardedLookup(loopbackOnly),
+    proxy: usableProxy(proxyFor(target, context.env), loopbackOnly),
+    tls: async () => (given.tls === undefined ? {} : readClientTls(given.tls)),
+  })
 
-  const closing = new AbortController()
-  const lookup = guardedLookup(target.protocol === 'http:' && !given.allowHttp)
-  // One clock only, the `signal` of each delivery; connecting keeps undici's own limit because it goes on for the next request.
-  const agent = new Agent({ allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { lookup, signal: closing.signal } })
+  const commonHeaders = async (signal: AbortSignal): Promise<Record<string, string>> => ({
+    'user-agent': context.agent,
+    ...(asking === undefined ? {} : { 'webhook-request-origin': asking.origin }),
+    ...(await readHeaders(given.headers)),
+    ...(authorize === undefined ? {} : { authorization: await authorize(signal) }),
+  })
 
-  const send = async ({ headers, body }: Request, signal: AbortSignal): Promise<Answer> => {
-    const response = await agent.request({
-      origin: target.origin,
-      path: target.pathname + target.search,
-      method: 'POST',
-      headers: { 'user-agent': context.agent, ...headers },
-      body,
-      signal,
-    })
-    await drain(response.body, signal)
-    return {
-      status: response.statusCode,
-      retryAfter: first(response.headers['retry-after']),
-      location: first(response.headers['location']),
+  const asking = askingOf(given.validate)
+  const permit =
+    asking === undefined
+      ? undefined
+      : permission({
+          asking,
+          target,
+          now,
+          async ask(signal) {
+            const rate = asking.rate === undefined ? {} : { 'webhook-request-rate': String(asking.rate) }
+            return transport.send({ method: 'OPTIONS', headers: { ...(await commonHeaders(signal)), ...rate }, body: null }, signal)
+          },
+        })
+
+  const post = async (event: CloudEvent, signal: AbortSignal): Promise<DeliveryOutcome> => {
+    const { headers, body } = await encode(event)
+    const common = await commonHeaders(signal)
+    const leave = await permit?.leave(signal)
+    if (leave !== undefined && 'outcome' in leave) return leave.outcome
+    try {
+      const signed = { id: percentEncode(event.id), timestamp: now(), body }
+      const signature = given.signing === undefined ? {} : await signatureHeaders(signed, given.signing)
+      const answer = await transport.send({ method: 'POST', headers: { ...common, ...headers, ...signature }, body }, signal)
+      return classifyAnswer(answer, { target, now: now() })
+    } finally {
+      leave?.done()
     }
   }
 
-  const connectOnce = (signal: AbortSignal): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const connect = buildConnector({ lookup, allowH2: false, maxCachedSessions: 0, signal: AbortSignal.any([signal, closing.signal]) })
-      const { protocol, host, port } = target
-      connect({ hostname: hostnameOf(target), host, protocol, port }, (error, socket) => {
-        if (error !== null) reject(error)
-        else socket.once('close', () => resolve()).destroy()
-      })
-    })
-
   const attempt = async (event: CloudEvent, signal: AbortSignal): Promise<DeliveryOutcome> => {
-    const encoded = encode(event, given.mode)
     try {
-      const custom = await readHeaders(given.headers)
-      const answer = await send({ headers: { ...custom, ...encoded.headers }, body: encoded.body }, signal)
-      return classifyAnswer(answer, { target, now: context.now() })
+      const outcome = await post(event, signal)
+      // A receiver that has withdrawn its consent may refuse by any status; then the event is not to blame, and waits.
+      if (outcome.status === 'rejected') return (await permit?.renew(signal)) ?? outcome
+      return outcome
     } catch (error) {
       if (signal.aborted) return interrupted(signal)
       const { because, code, detail } = classifyFailure(error, target)
@@ -101,14 +127,25 @@ async function openWebhook(given: WebhookOptions, context: SinkContext): Promise
     }
   }
 
+  const prove = async (signal: AbortSignal): Promise<CheckResult> => {
+    await commonHeaders(signal)
+    if (given.signing !== undefined) await signatureHeaders({ id: 'check', timestamp: now(), body: '' }, given.signing)
+    if (permit === undefined) {
+      await transport.connectOnce(signal)
+      return { ok: true, detail: `${target.host} can be connected to${target.protocol === 'https:' ? ' and is verified' : ''}` }
+    }
+    const refusal = await permit.renew(signal)
+    if (refusal === undefined) return { ok: true, detail: `${target.host} gives its consent` }
+    const detail = refusal.status === 'delivered' ? refusal.status : refusal.detail
+    return { ok: false, detail, cure: 'let the receiver answer OPTIONS with WebHook-Allowed-Origin and WebHook-Allowed-Rate' }
+  }
+
   return {
     // undici notices the signal only once a connection stands, so a handshake that hangs has to be left behind here.
     deliver: (event, { signal }) => untilAborted(signal, () => attempt(event, signal)),
     async check({ signal }): Promise<CheckResult> {
       try {
-        await readHeaders(given.headers)
-        await connectOnce(signal)
-        return { ok: true, detail: `${target.host} can be connected to${target.protocol === 'https:' ? ' and is verified' : ''}` }
+        return await prove(signal)
       } catch (error) {
         if (signal.aborted) {
           return { ok: false, detail: `${target.host} did not answer within the time limit`, cure: 'check firewall, port and the receiver' }
@@ -117,32 +154,14 @@ async function openWebhook(given: WebhookOptions, context: SinkContext): Promise
         return { ok: false, detail, cure }
       }
     },
-    async close() {
-      closing.abort()
-      await agent.destroy()
-    },
+    close: () => transport.close(),
   }
 }
 
-function encode(event: CloudEvent, mode: WebhookOptions['mode']): Request {
-  if (mode === 'binary') return httpBinary(event)
-  return { headers: { 'content-type': structuredContentType }, body: structuredJson(event) }
-}
-
-/** Reads off the body within bounds; what is longer or slower costs the connection. The status is known, so nothing here can fail. */
-async function drain(body: { dump(options: { limit: number; signal: AbortSignal }): Promise<void> }, signal: AbortSignal): Promise<void> {
-  const slow = new AbortController()
-  const timer = setTimeout(() => slow.abort(), drainMs)
-  const bound = AbortSignal.any([signal, slow.signal])
-  try {
-    await body.dump({ limit: drainBytes, signal: bound })
-  } catch (error) {
-    if (!bound.aborted) throw error
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function first(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value
+/** Plain http stays on this machine unless the operator says otherwise, so a proxy elsewhere is passed by. */
+function usableProxy(proxy: URL | undefined, loopbackOnly: boolean): URL | undefined {
+  if (proxy === undefined) return undefined
+  const problem = urlProblem(new URL(proxy.origin).href)
+  if (problem !== undefined) throw new ForeshockError('sink_unusable', `the proxy that the environment names: ${problem}`)
+  return loopbackOnly && schemeProblem(proxy.origin, false) !== undefined ? undefined : proxy
 }

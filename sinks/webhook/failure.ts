@@ -24,6 +24,14 @@ const closed = /^(?:UND_ERR_(?:ABORTED|DESTROYED|CLOSED)|ABORT_ERR)$/
 /** Classifies what the request or the connection threw; throws it again where it is none of the known kinds. */
 export function classifyFailure(error: unknown, target: URL): Failure {
   const { host } = target
+  if (error instanceof ForeshockError && error.code === 'unreachable') {
+    return {
+      because: 'transient',
+      code: error.code,
+      detail: error.message,
+      cure: 'check that what stands between can be reached: proxy, Entra ID',
+    }
+  }
   if (error instanceof ForeshockError) {
     return { because: 'refused', code: error.code, detail: error.message, cure: 'correct the options of this sink' }
   }

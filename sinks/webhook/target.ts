@@ -35,7 +35,7 @@ export function urlProblem(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null) return 'expected an absolute URL such as https://ops.example/hook'
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `expected an https URL, got ${url.protocol}//`
-  if (url.username !== '' || url.password !== '') return 'expected a URL without user name and password: send credentials in `headers`'
+  if (url.username !== '' || url.password !== '') return 'expected a URL without user name and password: send credentials by `auth`'
   return isPlatformAddress(hostnameOf(url)) ? platformProblem : undefined
 }
 

@@ -6,6 +6,7 @@ interface Property {
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly anyOf?: readonly Property[]
+  readonly oneOf?: readonly Property[]
   readonly items?: Property
   readonly properties?: Readonly<Record<string, Property>>
   readonly required?: readonly string[]
@@ -20,6 +21,7 @@ const property: z.ZodType<Property> = z.lazy(() =>
     enum: z.array(z.unknown()).exactOptional(),
     const: z.unknown().exactOptional(),
     anyOf: z.array(property).exactOptional(),
+    oneOf: z.array(property).exactOptional(),
     items: property.exactOptional(),
     properties: z.record(z.string(), property).exactOptional(),
     required: z.array(z.string()).exactOptional(),
@@ -44,11 +46,17 @@ export function optionsTable(options: z.ZodObject): string {
 function typeText(option: Property): string {
   if (option.enum !== undefined) return option.enum.map((value) => `\`${String(value)}\``).join(', ')
   if (option.const !== undefined) return `\`${literal(option.const)}\``
-  if (option.anyOf !== undefined) return option.anyOf.map(typeText).join(' or ')
+  const variants = option.anyOf ?? option.oneOf
+  if (variants !== undefined) return variants.map(typeText).join(' or ')
   if (option.items !== undefined) return `list of ${typeText(option.items)}`
-  if (option.properties !== undefined) return `\`{ ${Object.keys(option.properties).join(', ')} }\``
+  if (option.properties !== undefined) return `\`{ ${Object.entries(option.properties).map(keyText).join(', ')} }\``
   if (typeof option.additionalProperties === 'object') return `names with ${typeText(option.additionalProperties)}`
   return option.type ?? 'any'
+}
+
+/** The `type` of a variant with its word, other keys by their names. */
+function keyText([name, option]: [string, Property]): string {
+  return option.const === undefined ? name : `${name}: ${literal(option.const)}`
 }
 
 function literal(value: unknown): string {

@@ -227,16 +227,17 @@ function openResources(): number {
 const schemaPart = z.looseObject({
   properties: z.record(z.string(), z.unknown()).default({}),
   anyOf: z.array(z.unknown()).default([]),
+  oneOf: z.array(z.unknown()).default([]),
   additionalProperties: z.unknown().optional(),
 })
 
 /** Paths of the properties that have no description, at any depth. */
 function undescribed(schema: unknown, path = ''): string[] {
   if (typeof schema !== 'object') return []
-  const { properties, anyOf, additionalProperties } = schemaPart.parse(schema)
+  const { properties, anyOf, oneOf, additionalProperties } = schemaPart.parse(schema)
   const here = Object.entries(properties).flatMap(([name, property]) => {
     const described = typeof property === 'object' && property !== null && 'description' in property
     return [...(described ? [] : [`${path}${name}`]), ...undescribed(property, `${path}${name}.`)]
   })
-  return [...here, ...anyOf.flatMap((part) => undescribed(part, path)), ...undescribed(additionalProperties, path)]
+  return [...here, ...[...anyOf, ...oneOf].flatMap((part) => undescribed(part, path)), ...undescribed(additionalProperties, path)]
 }
