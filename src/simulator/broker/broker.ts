@@ -95,6 +95,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     onSocket: (socket, { webSocket }) => {
       const peer = new Peer(socket, {
         webSocket,
+        onBroken: (error) => context.remember('a peer broke the protocol', error),
         onClose: () => {
           connection.closed()
           connections.delete(connection)

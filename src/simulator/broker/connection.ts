@@ -6,11 +6,12 @@ import { Claims } from './claims.ts'
 import type { ConnectionPort } from './connection-port.ts'
 import type { BrokerContext } from './context.ts'
 import { Links } from './links.ts'
-import type { Peer } from './peer.ts'
-import { acceptConnection, announcedFrameSize, tapTransfers, type AmqpProblem, type TransferTap } from './rhea-internals.ts'
+import { maxFrameBytes, type Peer } from './peer.ts'
+import { acceptConnection, tapTransfers, type AmqpProblem, type TransferTap } from './rhea-internals.ts'
 
-/** Azure's frames are 64 KiB at most, and a peer that says nothing for four minutes is gone: rhea waits twice this time. */
-const maxFrameBytes = 65_536
+/** Every peer must be able to take so much: AMQP 1.0 part 2.4.1. */
+const minFrameBytes = 512
+/** A peer that says nothing for four minutes, as in Azure, is gone: rhea waits twice this time. */
 const idleTimeoutMs = 120_000
 
 const settings = {
@@ -48,7 +49,6 @@ export class BrokerConnection implements ConnectionPort {
     // This starts to read, but the first byte comes in a later turn, when the listeners are in place.
     this.#connection = acceptConnection(container, peer, settings)
     this.#listen()
-    peer.afterData(() => this.#checkFrame())
   }
 
   owner(linkName: string): string {
@@ -89,6 +89,11 @@ export class BrokerConnection implements ConnectionPort {
   }
 
   #listen(): void {
+    this.#on('connection_open', ({ connection }) => {
+      // rhea cuts messages to this size less 50 bytes, and never comes to an end where nothing is left.
+      const size = connection.max_frame_size ?? maxFrameBytes
+      if (size < minFrameBytes) throw new RangeError(`a max-frame-size of ${size} is below the ${minFrameBytes} of AMQP`)
+    })
     this.#on('session_open', ({ session }) => {
       // One message in its envelope; what is longer than its entity allows is refused once it is complete.
       const limit = this.context.directory.maxMessageBytes + maxFrameBytes
@@ -120,7 +125,7 @@ export class BrokerConnection implements ConnectionPort {
     }
     this.#on('session_close', ({ session }) => this.links.forgetWhere(({ link }) => link.session === session))
     // Without a listener rhea throws, or writes to the console.
-    for (const event of ['connection_open', 'connection_close', 'connection_error', 'session_error', 'disconnected', 'settled']) {
+    for (const event of ['connection_close', 'connection_error', 'session_error', 'disconnected', 'settled']) {
       this.#on(event, () => {})
     }
     for (const event of ['error', 'protocol_error']) {
@@ -141,12 +146,5 @@ export class BrokerConnection implements ConnectionPort {
         this.#peer.destroy()
       }
     })
-  }
-
-  /** A peer that announces a giant frame is cut off before its bytes are collected. */
-  #checkFrame(): void {
-    if (announcedFrameSize(this.#connection) <= maxFrameBytes) return
-    this.context.remember('a peer broke the protocol', new RangeError('a frame is longer than the limit'))
-    this.#peer.destroy()
   }
 }

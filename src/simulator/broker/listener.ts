@@ -117,10 +117,13 @@ export class Listener {
     socket.once('data', (first: Buffer) => {
       socket.pause()
       socket.unshift(first)
-      if (first[0] === tlsHandshake && this.#tls !== null && !secured) this.#tls.emit('connection', socket)
-      else if (first[0] === letterG) this.#http.emit('connection', socket)
+      if (first[0] === tlsHandshake && this.#tls !== null && !secured) {
+        this.#tls.emit('connection', socket)
+        return
+      }
+      if (first[0] === letterG) this.#http.emit('connection', socket)
       else this.#options.onSocket(socket, { webSocket: false })
-      if (first[0] !== tlsHandshake) socket.resume()
+      socket.resume()
     })
   }
 }

@@ -24,7 +24,7 @@ const maxUint = 0xffffffff
 /** Throws where the bytes are no AMQP message. */
 export function readMessage(raw: Buffer): AcceptedMessage {
   const sections = splitSections(raw)
-  const decoded = decodeMessage(raw)
+  const decoded = decodeChecked(raw)
   const annotations = recordOf(decoded['message_annotations'])
   const ttl: unknown = decoded['ttl']
   const sessionId: unknown = decoded['group_id']
@@ -42,15 +42,22 @@ export function readMessage(raw: Buffer): AcceptedMessage {
   }
 }
 
-/** rhea leaves the body out where a message has none. */
+/** Throws where the bytes are no AMQP message. */
 export function decodeMessage(raw: Buffer): Message {
+  // rhea's decoder is only safe with bytes that were looked through before.
+  splitSections(raw)
+  return decodeChecked(raw)
+}
+
+function decodeChecked(raw: Buffer): Message {
+  // rhea leaves the body out where a message has none.
   return { body: undefined, ...rhea.message.decode(raw) }
 }
 
 /** The messages inside a batch, and the partition key that its envelope carries. */
 export function readBatch(raw: Buffer): { messages: AcceptedMessage[]; partitionKey: string | null } {
   const envelope = splitSections(raw).filter((section) => section.code === sectionCode.data)
-  const outer: unknown = recordOf(rhea.message.decode(raw)['message_annotations'])['x-opt-partition-key']
+  const outer: unknown = recordOf(decodeChecked(raw)['message_annotations'])['x-opt-partition-key']
   return { messages: envelope.map((section) => readMessage(dataOf(section))), partitionKey: typeof outer === 'string' ? outer : null }
 }
 

@@ -1,6 +1,17 @@
 import type { Socket } from 'node:net'
 import type { Wire } from './rhea-internals.ts'
-import { encodeFrame, WebSocketReader } from './websocket.ts'
+import { FrameGuard } from './frame-guard.ts'
+import { encodeFrame, WebSocketReader, type Incoming } from './websocket.ts'
+
+/** As in Azure. */
+export const maxFrameBytes = 65_536
+
+export interface PeerOptions {
+  readonly webSocket: boolean
+  /** The peer sent what is no AMQP; it is disconnected. */
+  readonly onBroken: (error: RangeError) => void
+  readonly onClose: () => void
+}
 
 /**
  * One socket as rhea sees it: bytes of AMQP in and out, whether they travel bare or inside WebSocket frames. Standing still (`freeze`) and
@@ -9,15 +20,17 @@ import { encodeFrame, WebSocketReader } from './websocket.ts'
 export class Peer implements Wire {
   readonly #socket: Socket
   readonly #reader: WebSocketReader | null
+  readonly #guard = new FrameGuard(maxFrameBytes)
+  readonly #onBroken: (error: RangeError) => void
   readonly #handlers = new Map<string, (value?: unknown) => void>()
-  #afterData: () => void = () => {}
   #frozen = false
   #corked = false
   /** What rhea wrote while frozen. */
   #held: Buffer[] = []
 
-  constructor(socket: Socket, options: { readonly webSocket: boolean; readonly onClose: (peer: Peer) => void }) {
+  constructor(socket: Socket, options: PeerOptions) {
     this.#socket = socket
+    this.#onBroken = options.onBroken
     this.#reader = options.webSocket ? new WebSocketReader() : null
     // Without it, acknowledgements of small frames wait for Nagle's algorithm and delayed ACK: about 40 ms.
     socket.setNoDelay(true)
@@ -31,17 +44,12 @@ export class Peer implements Wire {
     })
     socket.on('close', () => {
       this.#handlers.get('end')?.()
-      options.onClose(this)
+      options.onClose()
     })
   }
 
   on(event: 'data' | 'end' | 'error', handler: (value?: unknown) => void): void {
     this.#handlers.set(event, handler)
-  }
-
-  /** `check` runs whenever rhea has taken bytes. */
-  afterData(check: () => void): void {
-    this.#afterData = check
   }
 
   removeAllListeners(event: string): void {
@@ -91,27 +99,24 @@ export class Peer implements Wire {
   }
 
   #receive(chunk: Buffer): void {
-    if (this.#reader === null) {
-      this.#deliver(chunk)
-      return
-    }
-    let incoming
     try {
-      incoming = this.#reader.read(chunk)
+      if (this.#reader === null) this.#deliver(chunk)
+      else for (const part of this.#reader.read(chunk)) this.#handle(part)
     } catch (error) {
+      // Both readers throw this, and only this, for bytes that break the protocol.
       if (!(error instanceof RangeError)) throw error
+      this.#onBroken(error)
       this.#socket.destroy()
-      return
-    }
-    for (const part of incoming) {
-      if (part.kind === 'bytes') this.#deliver(part.bytes)
-      else this.#socket.write(part.bytes)
-      if (part.kind === 'end') this.#socket.end()
     }
   }
 
+  #handle(part: Incoming): void {
+    if (part.kind === 'bytes') this.#deliver(part.bytes)
+    else this.#socket.write(part.bytes)
+    if (part.kind === 'end') this.#socket.end()
+  }
+
   #deliver(bytes: Buffer): void {
-    this.#handlers.get('data')?.(bytes)
-    this.#afterData()
+    for (const passed of this.#guard.push(bytes)) if (!this.#socket.destroyed) this.#handlers.get('data')?.(passed)
   }
 }

@@ -104,12 +104,6 @@ export function answerEveryDrain(sender: Sender): void {
   }
 }
 
-/** Bytes of the frame that is being collected, as its peer announced them; 0 between frames. */
-export function announcedFrameSize(connection: Connection): number {
-  const size: unknown = Reflect.get(connection, 'frame_size')
-  return typeof size === 'number' ? size : 0
-}
-
 /** What rhea wants of a socket. */
 export interface Wire {
   on(event: 'data' | 'end' | 'error', handler: (value?: unknown) => void): void

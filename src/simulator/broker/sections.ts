@@ -1,4 +1,5 @@
 import rhea from 'rhea'
+import { endOfValue } from './amqp-value.ts'
 
 /** Descriptor codes of the message sections, AMQP 1.0 part 3.2. */
 export const sectionCode = {
@@ -12,6 +13,22 @@ export const sectionCode = {
   value: 0x77,
   footer: 0x78,
 } as const
+
+const list = [0x45, 0xc0, 0xd0]
+const map = [0xc1, 0xd1]
+const binary = [0xa0, 0xb0]
+
+/** Type codes that the value of a section may have; of a value section any. rhea's decoder does not look. */
+const valueCodes: Readonly<Record<number, readonly number[]>> = {
+  [sectionCode.header]: list,
+  [sectionCode.deliveryAnnotations]: map,
+  [sectionCode.messageAnnotations]: map,
+  [sectionCode.properties]: list,
+  [sectionCode.applicationProperties]: map,
+  [sectionCode.data]: binary,
+  [sectionCode.sequence]: list,
+  [sectionCode.footer]: map,
+}
 
 const codeOfSymbol: Readonly<Record<string, number>> = {
   'amqp:header:list': 0x70,
@@ -42,10 +59,12 @@ export interface Section {
 export function splitSections(message: Buffer): Section[] {
   const sections: Section[] = []
   for (let at = 0; at < message.length;) {
-    if (message[at] !== 0) throw new RangeError(`expected a described section at byte ${at}, got 0x${message[at]?.toString(16)}`)
-    const descriptorEnd = skipValue(message, at + 1)
-    const end = skipValue(message, descriptorEnd)
+    if (message[at] !== 0) throw new RangeError(`expected a described section at byte ${at}, got type code ${message[at]}`)
+    const descriptorEnd = endOfValue(message, at + 1)
+    const end = endOfValue(message, descriptorEnd)
     const code = readDescriptor(message.subarray(at + 1, descriptorEnd))
+    const typeCode = message.readUInt8(descriptorEnd)
+    if (valueCodes[code]?.includes(typeCode) === false) throw new RangeError(`section ${code} cannot hold a value of type code ${typeCode}`)
     sections.push({ code, bytes: message.subarray(at, end), value: message.subarray(descriptorEnd, end) })
     at = end
   }
@@ -54,9 +73,7 @@ export function splitSections(message: Buffer): Section[] {
 
 /** Binary content of a data section. */
 export function dataOf(section: Section): Buffer {
-  const short = section.value[0] === 0xa0
-  if (!short && section.value[0] !== 0xb0) throw new RangeError('a data section must hold binary')
-  return section.value.subarray(short ? 2 : 5)
+  return section.value.subarray(section.value[0] === 0xa0 ? 2 : 5)
 }
 
 /**
@@ -84,38 +101,17 @@ export function withEntries(code: number, section: Section | undefined, addition
 const fieldCode = { application_properties: sectionCode.applicationProperties, message_annotations: sectionCode.messageAnnotations }
 
 function entriesOf(section: Section | undefined): { key: string; bytes: Buffer }[] {
-  if (section === undefined || section.value[0] === 0x40) return []
+  if (section === undefined) return []
   const short = section.value[0] === 0xc1
-  if (!short && section.value[0] !== 0xd1) throw new RangeError('expected a map')
   const entries = []
   for (let at = short ? 3 : 9; at < section.value.length;) {
-    const keyEnd = skipValue(section.value, at)
-    const end = skipValue(section.value, keyEnd)
+    const keyEnd = endOfValue(section.value, at)
+    const end = endOfValue(section.value, keyEnd)
     entries.push({ key: readText(section.value.subarray(at, keyEnd)), bytes: section.value.subarray(at, end) })
     at = end
   }
   return entries
 }
-
-/** Where the value that begins at `at` ends. The high nibble of a type code tells the layout: AMQP 1.0 part 1.2. */
-function skipValue(buffer: Buffer, at: number, depth = 0): number {
-  const code = buffer.readUInt8(at)
-  if (code === 0) {
-    if (depth > 4) throw new RangeError('descriptors are nested too deeply')
-    return skipValue(buffer, skipValue(buffer, at + 1, depth + 1), depth + 1)
-  }
-  const layout = code >> 4
-  const fixed = fixedWidth[layout]
-  let end: number
-  if (fixed !== undefined) end = at + 1 + fixed
-  else if (layout === 0xa || layout === 0xc || layout === 0xe) end = at + 2 + buffer.readUInt8(at + 1)
-  else if (layout === 0xb || layout === 0xd || layout === 0xf) end = at + 5 + buffer.readUInt32BE(at + 1)
-  else throw new RangeError(`unknown type code 0x${code.toString(16)}`)
-  if (end > buffer.length) throw new RangeError(`a value at byte ${at} runs past the end`)
-  return end
-}
-
-const fixedWidth: Readonly<Record<number, number>> = { 4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16 }
 
 function readDescriptor(bytes: Buffer): number {
   if (bytes[0] === 0x53) return bytes.readUInt8(1)

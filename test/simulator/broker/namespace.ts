@@ -20,18 +20,23 @@ export async function openNamespace(entities: BrokerOptions['entities'], options
   const closers: (() => Promise<unknown>)[] = []
   return {
     broker,
-    serviceBus(more: ServiceBusClientOptions = {}): ServiceBusClient {
-      const client = new ServiceBusClient(broker.connectionString(), { retryOptions: impatient, ...more })
+    serviceBus(more: ServiceBusClientOptions = {}, connection = broker.connectionString()): ServiceBusClient {
+      const client = new ServiceBusClient(connection, { retryOptions: impatient, ...more })
       closers.push(() => client.close())
       return client
     },
-    producer(hub: string): EventHubProducerClient {
-      const client = new EventHubProducerClient(broker.connectionString(hub), { retryOptions: impatient })
+    producer(hub: string, connection = broker.connectionString(hub)): EventHubProducerClient {
+      const client = new EventHubProducerClient(connection, { retryOptions: impatient })
       closers.push(() => client.close())
       return client
     },
     consumer(hub: string, group = '$Default'): EventHubConsumerClient {
       const client = new EventHubConsumerClient(group, broker.connectionString(hub), { retryOptions: impatient })
+      closers.push(() => client.close())
+      return client
+    },
+    /** A client of the test's own, to be closed with the rest. */
+    closing<Client extends { close(): Promise<unknown> }>(client: Client): Client {
       closers.push(() => client.close())
       return client
     },

@@ -3,7 +3,6 @@ import Long from 'long'
 import { expect, test } from 'vitest'
 import { openNamespace, within } from './namespace.ts'
 
-// `peekLock` has no `receiveMode`, which the SDK would delete from it.
 const peekLock = { maxAutoLockRenewalDurationInMs: 0 }
 const briefly = { maxWaitTimeInMs: 300 }
 
