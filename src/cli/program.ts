@@ -40,6 +40,7 @@ async function commands(): Promise<AddCommand[]> {
     import('./run.ts'),
     import('./demo.ts'),
     import('./check.ts'),
+    import('./doctor.ts'),
     import('./events.ts'),
     import('./status.ts'),
     import('./outbox.ts'),
