@@ -31,7 +31,7 @@ export interface BrokerOptions {
 }
 
 /** A failure that the broker survived: what it was doing, and what was thrown. */
-export interface BrokerError {
+interface BrokerError {
   readonly at: number
   readonly what: string
   readonly error: unknown

@@ -8,7 +8,7 @@ import type { Right } from './token.ts'
 /** Judges a JWT that a client presents; null refuses it. */
 export type VerifyJwt = (token: string, audience: string) => JwtGrant | null | Promise<JwtGrant | null>
 
-export interface JwtGrant {
+interface JwtGrant {
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
   readonly rights?: readonly Right[]

@@ -77,7 +77,7 @@ const keySchema = z.strictObject({
   rights: z.array(z.enum(allRights)).default([...allRights]),
 })
 
-export const entitiesSchema = z
+const entitiesSchema = z
   .strictObject({
     keys: z.array(keySchema).default([]).describe('Shared access keys. Without any, every key name and signature is taken'),
     eventHubs: z.array(eventHubSchema).default([]),
@@ -105,8 +105,7 @@ export type EntitiesInput = z.input<typeof entitiesSchema>
 export type Entities = z.output<typeof entitiesSchema>
 export type EventHubEntity = Entities['eventHubs'][number]
 export type QueueEntity = Entities['queues'][number]
-export type TopicEntity = Entities['topics'][number]
-export type SubscriptionEntity = TopicEntity['subscriptions'][number]
+export type SubscriptionEntity = Entities['topics'][number]['subscriptions'][number]
 export type CorrelationFilter = z.output<typeof filterSchema>
 
 /** What there is without a file: one of each, under the names that the examples use. */

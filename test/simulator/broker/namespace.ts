@@ -48,8 +48,6 @@ export async function openNamespace(entities: BrokerOptions['entities'], options
   }
 }
 
-export type Namespace = Awaited<ReturnType<typeof openNamespace>>
-
 /** Reads `count` events of a partition, then stops. Rejects on the first error. */
 export async function readEvents(
   client: EventHubConsumerClient,

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import Long from 'long'
 import { expect, test } from 'vitest'
 import { openNamespace, within } from './namespace.ts'
 
@@ -38,7 +37,7 @@ test('a message arrives with everything that it was sent with', async () => {
     state: 'active',
     applicationProperties: { text: 'x', small: 5, big: 5_000_000_000, negative: -5, real: 1.5, yes: true, at: 1_000 },
   })
-  expect(message?.sequenceNumber).toEqual(Long.fromNumber(1))
+  expect(message?.sequenceNumber?.toNumber()).toBe(1)
   expect(message?.lockToken).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
   expect(message?.lockedUntilUtc?.getTime()).toBeGreaterThan(Date.now())
   expect(Math.abs((message?.enqueuedTimeUtc?.getTime() ?? 0) - Date.now())).toBeLessThan(10_000)
@@ -153,7 +152,7 @@ test('a deferred message is had by its number alone, and settled through managem
   await receiver.completeMessage(first)
   await receiver.deadLetterMessage(second, { deadLetterReason: 'r', deadLetterErrorDescription: 'd' })
   expect([azure.broker.count('q'), azure.broker.count('q/$DeadLetterQueue')]).toEqual([0, 1])
-  await expect(receiver.receiveDeferredMessages(Long.fromNumber(1))).rejects.toMatchObject({ code: 'MessageNotFound' })
+  await expect(receiver.receiveDeferredMessages(numbers)).rejects.toMatchObject({ code: 'MessageNotFound' })
 })
 
 test('a lock that ran out cannot complete, and the message comes to the next receiver', async () => {
@@ -193,8 +192,8 @@ test('a scheduled message is delivered at its time, one that was called off neve
   const at = new Date(now + 60_000)
   const numbers = await sender.scheduleMessages([{ body: 'one' }, { body: 'two' }], at)
   await sender.sendMessages({ body: 'three', scheduledEnqueueTimeUtc: at })
-  await sender.cancelScheduledMessages(numbers[0] ?? Long.ZERO)
-  await expect(sender.cancelScheduledMessages(numbers[0] ?? Long.ZERO)).rejects.toMatchObject({ code: 'MessageNotFound' })
+  await sender.cancelScheduledMessages(numbers.slice(0, 1))
+  await expect(sender.cancelScheduledMessages(numbers.slice(0, 1))).rejects.toMatchObject({ code: 'MessageNotFound' })
   const receiver = client.createReceiver('q', { receiveMode: 'receiveAndDelete' })
   expect((await receiver.peekMessages(5)).map((message) => [message.body, message.state])).toEqual([
     ['two', 'scheduled'],
@@ -261,10 +260,13 @@ test('peek shows messages without locking them and goes on where it stopped', as
   const client = azure.serviceBus()
   await client.createSender('q').sendMessages([{ body: 1 }, { body: 2 }, { body: 3 }])
   const receiver = client.createReceiver('q', peekLock)
-  expect((await receiver.peekMessages(2)).map((message) => message.body)).toEqual([1, 2])
+  const first = await receiver.peekMessages(2)
+  expect(first.map((message) => message.body)).toEqual([1, 2])
   expect((await receiver.peekMessages(2)).map((message) => message.body)).toEqual([3])
   expect(await receiver.peekMessages(2)).toEqual([])
-  expect((await receiver.peekMessages(2, { fromSequenceNumber: Long.fromNumber(2) })).map((message) => message.body)).toEqual([2, 3])
+  const { sequenceNumber: fromSequenceNumber } = first[1] ?? {}
+  if (fromSequenceNumber === undefined) throw new Error('a number was expected')
+  expect((await receiver.peekMessages(2, { fromSequenceNumber })).map((message) => message.body)).toEqual([2, 3])
   expect(await receiver.receiveMessages(3, { maxWaitTimeInMs: 5_000 })).toHaveLength(3)
 })
 
