@@ -8,6 +8,7 @@ export { eventFormat } from '../sinks/formats/event-format.ts'
 
 /** Every sink that ships with the program. A definition is loaded only when it is configured; heavy SDKs only when it is opened. */
 const builtins: Readonly<Record<string, () => Promise<{ default: unknown }>>> = {
+  exec: () => import('../sinks/exec.ts'),
   file: () => import('../sinks/file.ts'),
   stdout: () => import('../sinks/stdout.ts'),
   webhook: () => import('../sinks/webhook.ts'),
