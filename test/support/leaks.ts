@@ -1,3 +1,4 @@
+import 'node:process'
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach } from 'vitest'
