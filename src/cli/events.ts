@@ -89,7 +89,8 @@ function when({ notBefore, eventStatus }: ScheduledEvent): string {
 const lasts = (seconds: number | null): string => (seconds === null || seconds < 0 ? 'unknown' : span(seconds * 1000))
 
 function whom({ resources }: ScheduledEvent, vmName: string | null): string {
-  const names = resources.length > 3 ? `${resources.slice(0, 3).join(', ')} and ${resources.length - 3} more` : resources.join(', ')
-  const mine = namesThisVm(resources, vmName)
-  return mine === true ? `${names} (this VM)` : names
+  // The own name first: of a hundred it is the one that matters here.
+  const isMine = (name: string): boolean => namesThisVm([name], vmName) === true
+  const ordered = [...resources.filter(isMine).map((name) => `${name} (this VM)`), ...resources.filter((name) => !isMine(name))]
+  return ordered.length > 3 ? `${ordered.slice(0, 3).join(', ')} and ${ordered.length - 3} more` : ordered.join(', ')
 }
