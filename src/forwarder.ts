@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startAdmin } from './admin/server.ts'
 import { createMetrics } from './admin/metrics.ts'
+import type { Approvals, ApprovalsOptions } from './approvals/approvals.ts'
 import type { Config } from './config/load.ts'
 import { createIdentity } from './identity.ts'
 import type { EventsResult } from './imds/client.ts'
@@ -178,6 +179,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       // In this order: what the forwarder says of itself came before what it sees now.
       selfReport.catchUp()
       observer.observe(document)
+      approvals?.onDocument(document)
     })
   }
   const poller = createPoller({
@@ -193,6 +195,20 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     onPoll: (result) => metrics.poll(result.kind === 'failure' ? result.reason : 'ok', now()),
   })
   releases.defer(() => poller.stop())
+
+  const approvals = await openApprovals({
+    config,
+    client,
+    store,
+    observer,
+    identity: () => identity.current(),
+    imds: () => poller.health(),
+    now,
+    random,
+    log,
+    onOutcome: (outcome, code) => metrics.approval(outcome, code),
+  })
+  releases.defer(() => approvals?.stop())
 
   const janitor = createJanitor({ store, log, onPruned: (sink, state, count) => metrics.pruned(sink, state, count) })
   releases.defer(() => janitor.close())
@@ -210,6 +226,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     statePath: config.state.path,
     setAside: database.setAside?.path ?? null,
     storeProblem: guard.problem(),
+    approvals: approvals?.status() ?? null,
   })
   if (config.admin.listen !== false) {
     const admin = await startAdmin(config.admin.listen, {
@@ -245,6 +262,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       guard.attempt(() => selfReport.tell('started', startedAt))
       poller.start()
       poller.finished.catch(failure.reject)
+      approvals?.start()
       // It beats also while IMDS is silent, and then says so.
       const { intervalSeconds } = config.heartbeat
       if (intervalSeconds > 0) {
@@ -266,6 +284,8 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     },
     async stop() {
       if (ending === undefined && running) {
+        // What is being relayed tells its outcome, and that is flushed like everything else.
+        await approvals?.stop()
         await poller.stop()
         guard.attempt(() => {
           observer.writeMark()
@@ -277,6 +297,14 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     },
     close,
   }
+}
+
+/** Nothing of it is loaded where the configuration wants none of it. */
+async function openApprovals(options: ApprovalsOptions): Promise<Approvals | undefined> {
+  const { approvals, control } = options.config
+  if (approvals === undefined && control === undefined) return undefined
+  const { createApprovals } = await import('./approvals/approvals.ts')
+  return await createApprovals(options)
 }
 
 /** Deliveries of sinks that the configuration no longer has run out of time like all others; until then they are worth a word. */

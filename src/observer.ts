@@ -1,9 +1,12 @@
+import type { CloudEvent } from '../sinks/cloud-event.ts'
 import type { Identity } from './events/identity.ts'
 import { publishes, type PublishMode } from './events/publish.ts'
 import { buildScheduledEvent } from './events/scheduled-event.ts'
 import { diff } from './lifecycle/differ.ts'
 import type { Anomaly, EventsDocument, RememberedState, Transition } from './lifecycle/model.ts'
 import { namesThisVm } from './lifecycle/names.ts'
+import { markApproved } from './lifecycle/remembered.ts'
+import type { Commit } from './outbox/commit.ts'
 import type { Publisher } from './publisher.ts'
 
 /** While nothing is going on, the time of the last good poll is written down only so often: it costs a disk flush. */
@@ -22,11 +25,20 @@ export interface ObserverOptions {
   readonly onAnomaly: (anomaly: Anomaly) => void
 }
 
+/** Outcomes of approvals, with the events that tell them. */
+export interface SettledApprovals extends Pick<Commit, 'approvals' | 'holds'> {
+  readonly events: readonly CloudEvent[]
+  /** Folded ids of the events that IMDS took our approval of. */
+  readonly approved: readonly string[]
+}
+
 export interface Observer {
   /** What is remembered now, for status and approvals. */
   state(): RememberedState
   /** Takes in a document; false when it has to be shown again because this VM is not known yet. Throws what the store throws. */
   observe(document: EventsDocument): boolean
+  /** Publishes what came of approvals and remembers, for the verdict at the end of an event, which were ours. Throws what the store throws. */
+  settle(settled: SettledApprovals): void
   /** Writes down when IMDS last answered; for a graceful stop. */
   writeMark(): void
 }
@@ -48,6 +60,12 @@ export function createObserver(options: ObserverOptions): Observer {
     if (!force && !busy && at - markedAt < markEveryMs && at >= markedAt) return
     publisher.publish([], state)
     markedAt = at
+  }
+
+  /** Of the event that an approval is about; null where it is not in sight. */
+  const affects = (event: CloudEvent): boolean | null => {
+    const live = Object.hasOwn(state.live, event.partitionkey) ? state.live[event.partitionkey] : undefined
+    return live === undefined ? null : namesThisVm(live.event.resources, options.identity()?.vmName ?? null)
   }
 
   return {
@@ -76,6 +94,12 @@ export function createObserver(options: ObserverOptions): Observer {
       for (const transition of result.transitions) options.onTransition(transition)
       for (const anomaly of result.anomalies) options.onAnomaly(anomaly)
       return true
+    },
+    settle({ events, approved, ...also }) {
+      const next = approved.reduce(markApproved, state)
+      const publications = events.map((event) => ({ event, affectsThisVm: affects(event) }))
+      publisher.publish(publications, next === state ? undefined : next, also)
+      state = next
     },
     writeMark() {
       if (state.lastGoodPollAt !== null) keepMark(state.lastGoodPollAt, true)

@@ -3,6 +3,7 @@ import type { ConfiguredSink } from './config/sinks.ts'
 import { passes } from './events/filter.ts'
 import type { Identity } from './events/identity.ts'
 import type { RememberedState } from './lifecycle/model.ts'
+import type { Commit } from './outbox/commit.ts'
 import type { Store } from './outbox/store.ts'
 import { stateKeys } from './remembered.ts'
 
@@ -13,8 +14,8 @@ interface Publication {
 }
 
 export interface Publisher {
-  /** Commits events for every sink whose filter they pass, together with the state that goes with them, then wakes the sinks. */
-  publish(publications: readonly Publication[], state?: RememberedState): void
+  /** Commits events for every sink whose filter they pass, together with the state, and what else goes with them, then wakes the sinks. */
+  publish(publications: readonly Publication[], state?: RememberedState, also?: Pick<Commit, 'approvals' | 'holds'>): void
 }
 
 const urgent = new Set<unknown>(['Preempt', 'Terminate'])
@@ -30,7 +31,7 @@ export function createPublisher(options: {
 }): Publisher {
   const { store, sinks, prefix, now } = options
   return {
-    publish(publications, state) {
+    publish(publications, state, also = {}) {
       const at = now()
       const entries = publications.map(({ event, affectsThisVm }) => ({
         event,
@@ -40,7 +41,7 @@ export function createPublisher(options: {
           .map((sink) => ({ sink: sink.name, expiresAt: at + sink.maxAgeSeconds * 1000 })),
       }))
       const remembered = state === undefined ? {} : { [stateKeys.lifecycle]: state, [stateKeys.identity]: options.identity() }
-      store.commit({ state: remembered, events: entries })
+      store.commit({ ...also, state: remembered, events: entries })
       if (entries.length > 0) options.wake()
     },
   }

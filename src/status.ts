@@ -1,4 +1,5 @@
 import type { Readiness } from './admin/server.ts'
+import type { ApprovalsStatus } from './approvals/approvals.ts'
 import type { Identity } from './events/identity.ts'
 import type { ImdsHealth } from './imds/health.ts'
 import type { RememberedState } from './lifecycle/model.ts'
@@ -41,6 +42,8 @@ export interface ForwarderStatus {
   }[]
   readonly sinks: readonly SinkStatus[]
   readonly state: { readonly path: string; readonly setAside: string | null; readonly writable: boolean }
+  /** null where nothing is approved. */
+  readonly approvals: ApprovalsStatus | null
 }
 
 export interface StatusParts {
@@ -57,6 +60,7 @@ export interface StatusParts {
   readonly setAside: string | null
   /** Why the last commit failed; null where it did not. */
   readonly storeProblem: string | null
+  readonly approvals: ApprovalsStatus | null
 }
 
 export function readinessOf({ imds, sinks, storeProblem, now }: Pick<StatusParts, 'imds' | 'sinks' | 'storeProblem' | 'now'>): Readiness {
@@ -94,5 +98,6 @@ export function statusOf(parts: StatusParts): ForwarderStatus {
     })),
     sinks,
     state: { path: parts.statePath, setAside: parts.setAside, writable: parts.storeProblem === null },
+    approvals: parts.approvals,
   }
 }

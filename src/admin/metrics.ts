@@ -24,6 +24,7 @@ export interface Metrics {
   anomaly(kind: string): void
   delivery(sink: string, outcome: 'delivered' | 'retry' | 'rejected', latencySeconds: number | null): void
   pruned(sink: string, state: string, count: number): void
+  approval(outcome: 'relayed' | 'refused' | 'failed', code: string): void
 }
 
 /** All metrics of the forwarder in a registry of their own; names `foreshock_…`, base units, labels bounded. */
@@ -74,6 +75,12 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     help: 'Seconds from detection to delivered.',
     labelNames: ['sink'],
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300, 3600, 86_400],
+    registers,
+  })
+  const approvals = new Counter({
+    name: 'foreshock_approvals_total',
+    help: 'Approvals by outcome and reason code; `ok` is relayed.',
+    labelNames: ['outcome', 'reason'],
     registers,
   })
   const pruned = new Counter({
@@ -154,6 +161,7 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
       if (latencySeconds !== null) latency.observe({ sink }, latencySeconds)
     },
     pruned: (sink, state, count) => pruned.inc({ sink, state }, count),
+    approval: (outcome, code) => approvals.inc({ outcome, reason: code }),
   }
 }
 

@@ -7,9 +7,9 @@ import type { ApprovalRequest, Signature, Wanted } from './request.ts'
 
 /** Largest body, in bytes. */
 export const maxBodyBytes = 64 * 1024
-const algorithms: readonly unknown[] = ['ES256', 'EdDSA']
+const algorithms: ReadonlySet<unknown> = new Set(['ES256', 'EdDSA'])
 const typ = 'foreshock-approval+jws'
-const commands: readonly string[] = ['approve', 'hold']
+const commands: ReadonlySet<string> = new Set(['approve', 'hold'])
 const skewMs = 60_000
 const maxLifetimeMs = 10 * 60_000
 
@@ -59,7 +59,7 @@ const messageChecks: readonly Check<MessageFacts>[] = [
     'bad_alg',
     ({ request }) =>
       eachSignature(request, ({ alg, key }) => {
-        if (!algorithms.includes(alg)) return `expected alg ES256 or EdDSA, got ${show(alg)}`
+        if (!algorithms.has(alg)) return `expected alg ES256 or EdDSA, got ${show(alg)}`
         return unless(key === null || key.alg === alg, `expected alg ${key?.alg} for this key, got ${show(alg)}`)
       }),
   ],
@@ -89,7 +89,7 @@ const messageChecks: readonly Check<MessageFacts>[] = [
   [
     'unsupported_command',
     ({ request }) => {
-      const odd = request.wanted.find(({ command }) => !commands.includes(command))
+      const odd = request.wanted.find(({ command }) => !commands.has(command))
       return odd === undefined ? null : `expected the command approve or hold, got ${show(odd.command)}`
     },
   ],
@@ -260,8 +260,9 @@ function quorumNotMet({ signatures, quorum }: EventFacts): string | null {
   )
 }
 
+const folded = (names: readonly string[]): Set<string> => new Set(names.map((name) => name.replace(/^_/, '').toLowerCase()))
+
 function sameNames(left: readonly string[], right: readonly string[]): boolean {
-  const folded = (names: readonly string[]): Set<string> => new Set(names.map((name) => name.replace(/^_/, '').toLowerCase()))
   return folded(left).symmetricDifference(folded(right)).size === 0
 }
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { readJsonBody } from '../imds/json-body.ts'
 import { maxBodyBytes } from './gate.ts'
 import { plainSchema, startRequestsSchema, structuredSchema } from './message-schema.ts'

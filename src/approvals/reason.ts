@@ -31,6 +31,8 @@ export type ReasonCode = (typeof reasonCodes)[number]
 /** `ok`: relayed. */
 export type Code = 'ok' | ReasonCode
 
+export const isCode = (text: string | null): text is Code => text === 'ok' || reasonCodes.some((code) => code === text)
+
 /** A no of the gate, with one line for people. */
 export interface Refusal {
   readonly code: ReasonCode

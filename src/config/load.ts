@@ -4,6 +4,7 @@ import { parseDocument } from 'yaml'
 import { ForeshockError } from '../../sinks/error.ts'
 import { interpolate } from './interpolate.ts'
 import { mistakesOf, pathText, type Mistake } from './mistake.ts'
+import { approvalMistakes } from './approvals.ts'
 import { configSchema, type ConfigFile } from './schema.ts'
 import { configureSinks, type ConfiguredSink } from './sinks.ts'
 
@@ -42,6 +43,7 @@ export async function parseConfig(text: string, { env, file }: { env: NodeJS.Pro
   if (!parsed.success) mistakes.push(...mistakesOf(parsed.error, written))
   const entries = parsed.success ? parsed.data.sinks : sinksOf(filled.value)
   const configured = await configureSinks(entries, written, file === null ? process.cwd() : dirname(file))
+  if (parsed.success) mistakes.push(...approvalMistakes(parsed.data, namesOf(entries)))
   // A variable that is not set was told already: what its emptiness breaks is not a second mistake.
   const told = new Set(filled.mistakes.map((mistake) => pathText(mistake.path)))
   mistakes.push(...configured.mistakes)
@@ -65,6 +67,13 @@ function sinksOf(value: unknown): unknown[] {
   const sinks: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'sinks') : undefined
   return Array.isArray(sinks) ? sinks : []
 }
+
+/** Also of those that have mistakes of their own: what names them is no second mistake. */
+const namesOf = (entries: readonly unknown[]): string[] =>
+  entries.flatMap((entry) => {
+    const name: unknown = typeof entry === 'object' && entry !== null ? Reflect.get(entry, 'name') : undefined
+    return typeof name === 'string' ? [name] : []
+  })
 
 function invalid(file: string | null, mistakes: readonly Mistake[]): ForeshockError {
   const count = mistakes.length === 1 ? '1 mistake' : `${mistakes.length} mistakes`

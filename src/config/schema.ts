@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { apiVersions, defaultApiVersion } from '../imds/api-versions.ts'
+import { approvalsSchema, controlSchema } from './approvals.ts'
 
 const oneSecond = 1000
 const dayOfSeconds = 24 * 60 * 60
@@ -114,6 +115,8 @@ export const configSchema = z.strictObject({
     .array(z.unknown())
     .default([{ name: 'stdout', type: 'stdout' }])
     .describe('Where events go; each sink has an outbox of its own.'),
+  control: controlSchema.optional().describe('Where approvals come from; no queue by default.'),
+  approvals: approvalsSchema.optional().describe('What may be approved. Without this section and `control`, nothing is.'),
   admin: z
     .strictObject({
       listen: z

@@ -115,6 +115,7 @@ const approval = z
     detail: text.describe('One line for people.'),
   })
   .describe('Data of an approval event: who asked, what came of it and why.')
+export type ApprovalData = z.output<typeof approval>
 
 /** The published JSON Schemas (draft 2020-12) of `data`, by name. Further properties are allowed, so that a later release may add some. */
 export function eventSchemas(): Record<SchemaName, z.core.JSONSchema.JSONSchema> {
