@@ -108,9 +108,11 @@ function list(store: Store, { sink, state, limit, json }: Filter & { limit: numb
     return
   }
   const summary = sinks.map((one) => [one.name, String(one.pending), age(one.oldestPendingAt), String(one.dead), one.haltedReason ?? ''])
-  process.stdout.write(`${table(['sink', 'pending', 'oldest', 'dead', 'halted because'], summary)}\n`)
-  if (shown.length > 0)
-    process.stdout.write(`\n${table(['sink', 'state', 'id', 'age', 'attempts', 'next', 'last failure'], shown.map(rowOf))}\n`)
+  const tables = [
+    ...(sinks.length > 0 ? [table(['sink', 'pending', 'oldest', 'dead', 'halted because'], summary)] : []),
+    ...(shown.length > 0 ? [table(['sink', 'state', 'id', 'age', 'attempts', 'next', 'last failure'], shown.map(rowOf))] : []),
+  ]
+  process.stdout.write(`${tables.join('\n\n')}\n`)
 }
 
 const age = (at: number | null): string => (at === null ? '' : span(Date.now() - at))
