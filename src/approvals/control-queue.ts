@@ -17,7 +17,7 @@ import { isLast, pauseMs, settlementOf } from './settlement.ts'
 const longestBackoffMs = 30_000
 const firstBackoffMs = 500
 const idleMs = 200
-/** A session that is held without being served keeps others from it. */
+/** How long a message is kept that cannot be judged because IMDS does not answer. */
 const graceMs = 10_000
 const skewMs = 60_000
 
@@ -80,14 +80,8 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
 
   const run = async (): Promise<void> => {
     for (let failures = 0; !signal.aborted;) {
-      const sessionId = options.sessionId()
-      if (!ready() || sessionId === undefined) {
-        if (state.state !== 'starting' && state.state !== 'failing') enter('paused')
-        await pause(idleMs, { signal, now })
-        continue
-      }
       try {
-        await serve(sessionId, () => {
+        await connect(() => {
           failures = 0
         })
       } catch (error) {
@@ -100,13 +94,33 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
     }
   }
 
-  /** One client and one link, until the link breaks, IMDS stays silent, or the end. */
-  const serve = async (sessionId: string | null, alive: () => void): Promise<void> => {
+  /** One client, until something breaks or the end. While IMDS cannot be read there is no link, so that another may have the session. */
+  const connect = async (alive: () => void): Promise<void> => {
+    let client: ServiceBusClient | undefined
+    try {
+      while (!signal.aborted) {
+        const sessionId = options.sessionId()
+        if (!ready() || sessionId === undefined) {
+          if (state.state === 'receiving') enter('paused')
+          await pause(idleMs, { signal, now })
+          continue
+        }
+        client ??= await options.open()
+        await serve(client, sessionId, alive)
+      }
+    } finally {
+      const opened = client
+      if (opened !== undefined) await closing(() => opened.close())
+    }
+  }
+
+  /** One link, until it breaks, IMDS falls silent, or the end. */
+  const serve = async (client: ServiceBusClient, sessionId: string | null, alive: () => void): Promise<void> => {
     await using stack = new AsyncDisposableStack()
-    const client = await options.open()
-    stack.defer(() => closing(() => client.close()))
     const link = await openQueueLink(client, control, sessionId, signal)
     stack.defer(() => link.close())
+    alive()
+    enter('receiving')
     const replies = createReplies(client, link.entity, log)
     stack.defer(() => replies.close())
     if (link.session !== null) {
@@ -121,25 +135,18 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
     // What was received is brought to its end on the link that it came by, also when that link gives no more.
     stack.defer(async () => void (await Promise.all(inFlight)))
 
-    for (let readyAt = now(); !signal.aborted;) {
-      if (!ready()) {
-        enter('paused')
-        if (now() - readyAt > graceMs) return
-        await pause(idleMs, { signal, now })
-        continue
-      }
-      readyAt = now()
-      if (inFlight.size >= atOnce) {
-        await Promise.race(inFlight)
-        continue
-      }
-      const message = await link.receive()
+    const silent = new AbortController()
+    const watching = setInterval(() => {
+      if (!ready()) silent.abort()
+    }, idleMs)
+    stack.defer(() => clearInterval(watching))
+    const handle = (message: ServiceBusReceivedMessage): Promise<void> => {
       alive()
-      enter('receiving')
-      if (message === undefined) continue
       const served = settle(message, link, replies).finally(() => inFlight.delete(served))
       inFlight.add(served)
+      return served
     }
+    await link.receive(handle, atOnce, AbortSignal.any([signal, silent.signal]))
   }
 
   /** Never rejects: what fails here is tried again when the broker delivers the message again. */

@@ -1,10 +1,10 @@
 import type { ServiceBusClient, ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSessionReceiver } from '@azure/service-bus'
 import type { ControlConfig } from '../config/approvals.ts'
 
-/** How long one wait for a message lasts. Its end is a drain, which proves that the broker is alive. */
-const waitMs = 1000
-/** A wait that does not even end by then is stuck: a frozen broker says nothing. */
-const stuckMs = 20_000
+/** Proof that the entity is there and lets us listen. */
+const proofMs = 10_000
+/** A session receiver that lost its link says so to nobody. */
+const lookMs = 1000
 /** Closing waits for answers of the broker, which may never come. */
 const closeMs = 3000
 
@@ -12,8 +12,11 @@ const closeMs = 3000
 export interface QueueLink {
   /** Names the entity, for ids. */
   readonly entity: string
-  /** At most one message, after at most a second. Rejects when the link is of no use any more. */
-  receive(): Promise<ServiceBusReceivedMessage | undefined>
+  /**
+   * Hands over messages, `atOnce` at a time, until `signal` aborts; then the broker is asked to stop, and this resolves when nothing more comes.
+   * Rejects when the link is of no use any more. `handler` must not reject.
+   */
+  receive(handler: (message: ServiceBusReceivedMessage) => Promise<void>, atOnce: number, signal: AbortSignal): Promise<void>
   complete(message: ServiceBusReceivedMessage): Promise<void>
   abandon(message: ServiceBusReceivedMessage): Promise<void>
   deadLetter(message: ServiceBusReceivedMessage, reason: string, description: string): Promise<void>
@@ -32,21 +35,27 @@ export interface QueueLink {
  */
 const options = { receiveMode: 'peekLock', maxAutoLockRenewalDurationInMs: 0, skipParsingBodyAsJson: true } as const
 
-/** `sessionId` null: no sessions. */
+/** `sessionId` null: no sessions. Rejects where the entity is not there, does not let us in, or another holds the session. */
 export async function openQueueLink(
   client: ServiceBusClient,
-  { queue, topic, subscription }: Pick<ControlConfig, 'queue' | 'topic' | 'subscription'>,
+  { queue = '', topic, subscription }: Pick<ControlConfig, 'queue' | 'topic' | 'subscription'>,
   sessionId: string | null,
   signal: AbortSignal,
 ): Promise<QueueLink> {
-  if (topic !== undefined && subscription !== undefined) {
-    const entity = `${topic}/Subscriptions/${subscription}`
-    if (sessionId === null) return plainLink(entity, client.createReceiver(topic, subscription, options))
-    return sessionLink(entity, await client.acceptSession(topic, subscription, sessionId, { ...options, abortSignal: signal }))
+  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(proofMs)])
+  const ofTopic = topic !== undefined && subscription !== undefined
+  const entity = ofTopic ? `${topic}/Subscriptions/${subscription}` : queue
+  if (sessionId !== null) {
+    const wanted = { ...options, abortSignal }
+    return sessionLink(
+      entity,
+      ofTopic ? await client.acceptSession(topic, subscription, sessionId, wanted) : await client.acceptSession(queue, sessionId, wanted),
+    )
   }
-  const entity = queue ?? ''
-  if (sessionId === null) return plainLink(entity, client.createReceiver(entity, options))
-  return sessionLink(entity, await client.acceptSession(entity, sessionId, { ...options, abortSignal: signal }))
+  const receiver = ofTopic ? client.createReceiver(topic, subscription, options) : client.createReceiver(queue, options)
+  // A subscription of the SDK would try in silence.
+  await receiver.peekMessages(1, { abortSignal })
+  return plainLink(entity, receiver)
 }
 
 function plainLink(entity: string, receiver: ServiceBusReceiver): QueueLink {
@@ -73,9 +82,26 @@ function sessionLink(entity: string, receiver: ServiceBusSessionReceiver): Queue
 function linkOf(entity: string, receiver: ServiceBusReceiver): Omit<QueueLink, 'lockedUntil' | 'renew' | 'session'> {
   return {
     entity,
-    async receive() {
-      const [message] = await receiver.receiveMessages(1, { maxWaitTimeInMs: waitMs, abortSignal: AbortSignal.timeout(stuckMs) })
-      return message
+    async receive(handler, atOnce, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const stop = (): void => resolve()
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) resolve()
+      const looking = setInterval(() => {
+        if (receiver.isClosed) reject(new Error(`the link to ${entity} was closed by the other side`))
+      }, lookMs)
+      const subscription = receiver.subscribe(
+        { processMessage: handler, processError: async ({ error }) => reject(error) },
+        { autoCompleteMessages: false, maxConcurrentCalls: atOnce },
+      )
+      try {
+        await promise
+        // Drains: what the broker has sent already is still handed over, and can still be settled.
+        await subscription.close()
+      } finally {
+        clearInterval(looking)
+        signal.removeEventListener('abort', stop)
+      }
     },
     complete: (message) => receiver.completeMessage(message),
     abandon: (message) => receiver.abandonMessage(message),
