@@ -65,6 +65,8 @@ export interface SinkContext {
   readonly format: EventFormat
   /** The environment of the process, for proxies and for the commands that a sink starts. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** How long the outbox tries to deliver an event, for sinks that can tell the other side. */
+  readonly maxAgeSeconds: number
 }
 
 /**

@@ -101,6 +101,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       agent,
       format: eventFormat(configured.format, () => identity.current() ?? remembered.identity),
       env,
+      maxAgeSeconds: configured.maxAgeSeconds,
     })
     releases.defer(() => sink.close())
     const dispatcher = createDispatcher({

@@ -4,7 +4,11 @@ import { ForeshockError } from '../error.ts'
 /** What @azure/identity and the pipeline below it call their errors. */
 const known = /^(?:AuthenticationError|AuthenticationRequiredError|AggregateAuthenticationError|CredentialUnavailableError|RestError)$/
 
+/** Codes of node:net and of the pipeline. */
 const network = /^(?:E(?:CONN|HOST|NET)[A-Z]+|EAI_[A-Z]+|ETIMEDOUT|ENOTFOUND|EPIPE|REQUEST_SEND_ERROR)$/
+
+/** How MSAL, which hides the codes of the network, and the managed identity begin their messages where nobody answered. */
+const unanswered = /^(?:network_error|endpoints_resolution_error|openid_config_error)\b|: Network unreachable/
 
 /** The text of a token for `scope`. Throws `sink_unusable` or `unreachable`; what the library throws once the signal has aborted, as it is. */
 export async function tokenFor(credential: TokenCredential, scope: string, signal: AbortSignal): Promise<string> {
@@ -23,12 +27,12 @@ export async function tokenFor(credential: TokenCredential, scope: string, signa
  * gives to each reason is kept (AADSTS…): descriptions repeat ids and, from a broken stand-in, anything. An error that is none of the
  * library's is thrown again.
  */
-function tokenError(error: unknown, scope: string): ForeshockError {
+export function tokenError(error: unknown, scope: string): ForeshockError {
   const chain = [...unfold(error)]
   if (!chain.some((one) => known.test(one.name))) throw error
-  const passing = chain.some((one) => network.test(textOf(one, 'code')) || statusOf(one) === 429 || statusOf(one) >= 500)
+  const passing = chain.some(isPassing)
   const number = chain.map((one) => /AADSTS\d+/.exec(one.message)?.[0]).find((found) => found !== undefined)
-  const reason = number ?? chain.map((one) => textOf(one, 'code')).find((code) => network.test(code)) ?? chain[0]?.name ?? 'unknown'
+  const reason = number ?? chain.map((one) => textOf(one, 'code')).find((code) => network.test(code)) ?? chain[0]?.name
   const cure = passing
     ? 'check that Entra ID, or the metadata service, can be reached'
     : 'check `auth`, and that the identity exists and may do this'
@@ -49,7 +53,8 @@ function textOf(error: Error, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-function statusOf(error: Error): number {
-  const status: unknown = Reflect.get(error, 'statusCode')
-  return typeof status === 'number' ? status : 0
+function isPassing(error: Error): boolean {
+  const statuses: unknown[] = [Reflect.get(error, 'statusCode'), Reflect.get(error, 'status')]
+  const overloaded = statuses.some((status) => typeof status === 'number' && (status === 429 || status >= 500))
+  return overloaded || network.test(textOf(error, 'code')) || unanswered.test(error.message)
 }

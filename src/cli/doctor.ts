@@ -42,7 +42,15 @@ async function examine(file: string | undefined): Promise<Finding[]> {
   const log = await createLog('silent')
   for (const configured of config.sinks) {
     const format = eventFormat(configured.format, () => null)
-    const sink = selfOpening(configured, { name: configured.name, log, now: Date.now, agent, format, env: process.env })
+    const sink = selfOpening(configured, {
+      name: configured.name,
+      log,
+      now: Date.now,
+      agent,
+      format,
+      env: process.env,
+      maxAgeSeconds: configured.maxAgeSeconds,
+    })
     try {
       findings.push(await examineSink(configured.name, sink, Math.max(configured.timeoutSeconds, 15) * 1000))
     } finally {

@@ -46,6 +46,7 @@ export const testContext: SinkContext = {
   log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   now: () => Date.now(),
   agent: 'foreshock/test',
+  maxAgeSeconds: 86_400,
   format: eventFormat('cloudevents', () => null),
   env: {},
 }

@@ -1,0 +1,165 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { CloudEvent } from '../cloud-event.ts'
+import { ForeshockError } from '../error.ts'
+import { amqpSockets, type RheaSocketClass } from './amqp-socket.ts'
+import type { Dial } from './carrier.ts'
+
+/** A client of an SDK, for one entity. Its own retries are off. */
+export interface Client {
+  /** Resolves when connection and sender link are open: without any I/O where they are already. */
+  open(signal: AbortSignal): Promise<unknown>
+  /** Resolves when the broker has accepted the event. */
+  send(event: CloudEvent, signal: AbortSignal): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** Makes a client that connects by this class of sockets, when it is opened. */
+export type Connect = (Socket: RheaSocketClass) => Promise<Client>
+
+/**
+ * One connection to a broker with one sender link, from its opening to its loss. It is never mended: what the SDKs do to reconnect depends on
+ * when which part broke, so after a loss a new client is made, and there is one way of opening only.
+ */
+export interface Line {
+  /** Resolves with the reason when the line is gone, whoever ended it. */
+  readonly lost: Promise<Error>
+  /** Rejects with what the broker said, or with why the line is gone. */
+  send(event: CloudEvent, signal: AbortSignal): Promise<void>
+  /** Whether the link is still attached. The SDKs tell nobody when it is not. */
+  isOpen(): Promise<boolean>
+  /** Gives the line up, at once. Idempotent. */
+  lose(reason: Error): void
+  /** Says goodbye where the broker listens, and gives up where it does not. Idempotent. */
+  close(): Promise<void>
+}
+
+/** A send that nobody answers ends after this time, whatever the signal says. */
+const sendDeadlineMs = 60_000
+/** A goodbye takes a few round trips; a broker that stands still does not get more. */
+const goodbyeMs = 500
+
+/** Resolves when events can be sent. Rejects with what went wrong; nothing is left open then. */
+export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal): Promise<Line> {
+  let client: Client | undefined
+  let opened = false
+  let gone: Error | undefined
+  let answeredAt = 0
+  let closing: Promise<void> | undefined
+  const lost = Promise.withResolvers<Error>()
+  const inFlight = new Set<AbortController>()
+
+  const sockets = amqpSockets(dial, (error) => {
+    if (!opened && error !== undefined) lose(error)
+    else
+      lose(
+        new ForeshockError('unreachable', `the connection to the broker broke${error === undefined ? '' : `: ${error.message}`}`, {
+          cause: error,
+        }),
+      )
+  })
+
+  function lose(reason: Error): void {
+    if (gone !== undefined) return
+    gone = reason
+    sockets.destroy()
+    // A send that lost its connection is told nothing by the SDKs and would wait for its deadline.
+    for (const sending of inFlight) sending.abort(reason)
+    lost.resolve(reason)
+    closing ??= settled(client?.close())
+  }
+
+  async function attach(): Promise<void> {
+    client = await connect(sockets.Socket)
+    if (gone !== undefined) {
+      closing = settled(client.close())
+      throw gone
+    }
+    try {
+      await client.open(signal)
+    } catch (error) {
+      throw gone ?? error
+    }
+  }
+
+  const giveUp = (): void => lose(new ForeshockError('unreachable', 'the broker did not open a link in time', { cause: signal.reason }))
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    if (signal.aborted) giveUp()
+    await Promise.race([
+      attach(),
+      lost.promise.then((reason) => {
+        throw reason
+      }),
+    ])
+    opened = true
+  } catch (error) {
+    lose(error instanceof Error ? error : new TypeError(String(error)))
+    throw error
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+
+  return {
+    lost: lost.promise,
+    async send(event, signal) {
+      if (client === undefined || gone !== undefined) throw gone ?? new TypeError('a line is open once it is handed out')
+      const sending = new AbortController()
+      const begun = performance.now()
+      const stop = (): void => sending.abort(signal.reason)
+      const deadline = setTimeout(() => sending.abort(new DOMException('nothing was answered', 'TimeoutError')), sendDeadlineMs)
+      signal.addEventListener('abort', stop, { once: true })
+      inFlight.add(sending)
+      try {
+        await client.send(event, sending.signal)
+        answeredAt = performance.now()
+      } catch (error) {
+        if (!sending.signal.aborted) answeredAt = performance.now()
+        else if (isTimeout(sending.signal.reason) && answeredAt < begun) {
+          // Nothing at all came back since: a connection whose other end vanished without a word looks like this for minutes.
+          lose(new ForeshockError('unreachable', 'the broker answers nothing any more', { cause: error }))
+        }
+        throw sending.signal.aborted ? sending.signal.reason : error
+      } finally {
+        inFlight.delete(sending)
+        clearTimeout(deadline)
+        signal.removeEventListener('abort', stop)
+      }
+    },
+    async isOpen() {
+      if (client === undefined || gone !== undefined) return false
+      const turn = new AbortController()
+      // What an open link has to do takes no I/O. Why one is not open is told by the opening of the next.
+      const open = client.open(turn.signal).then(
+        () => true,
+        () => false,
+      )
+      const answer = await Promise.race([open, nextTurn(false)])
+      if (!answer) turn.abort()
+      return answer
+    },
+    lose,
+    async close() {
+      if (gone === undefined && client !== undefined) {
+        closing ??= settled(client.close())
+        await Promise.race([closing, until(goodbyeMs)])
+      }
+      lose(new ForeshockError('unreachable', 'the sink was closed'))
+      // What is left of the SDK's own closing has no connection to wait for any more.
+      await Promise.race([closing, until(goodbyeMs)])
+    },
+  }
+}
+
+const isTimeout = (reason: unknown): boolean => reason instanceof Error && reason.name === 'TimeoutError'
+
+/** Closing what is broken may fail; either way it is gone. */
+async function settled(closing: Promise<void> | undefined): Promise<void> {
+  await Promise.allSettled([closing])
+}
+
+/** The timer keeps no process alive. */
+function until(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, milliseconds).unref()
+  })
+}
