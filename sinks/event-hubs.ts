@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { connectionOptions, connectionProblems, entityName } from './azure/connection-options.ts'
 import { openAzureSink } from './azure/open.ts'
 import { defineSink, type Sink, type SinkContext } from './contract.ts'
-import { amqpEncoder } from './encodings/amqp.ts'
+import { amqpEncoder } from './azure/encoder.ts'
 
 const { namespace, ...others } = connectionOptions
 

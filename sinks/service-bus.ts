@@ -3,7 +3,7 @@ import { connectionOptions, connectionProblems, entityName } from './azure/conne
 import { openAzureSink } from './azure/open.ts'
 import type { CloudEvent } from './cloud-event.ts'
 import { defineSink, type Sink, type SinkContext } from './contract.ts'
-import { amqpEncoder } from './encodings/amqp.ts'
+import { amqpEncoder } from './azure/encoder.ts'
 
 const { namespace, ...others } = connectionOptions
 
