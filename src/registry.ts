@@ -8,8 +8,11 @@ export { eventFormat } from '../sinks/formats/event-format.ts'
 
 /** Every sink that ships with the program. A definition is loaded only when it is configured; heavy SDKs only when it is opened. */
 const builtins: Readonly<Record<string, () => Promise<{ default: unknown }>>> = {
+  'event-hubs': () => import('../sinks/event-hubs.ts'),
   exec: () => import('../sinks/exec.ts'),
   file: () => import('../sinks/file.ts'),
+  'log-analytics': () => import('../sinks/log-analytics.ts'),
+  'service-bus': () => import('../sinks/service-bus.ts'),
   stdout: () => import('../sinks/stdout.ts'),
   webhook: () => import('../sinks/webhook.ts'),
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { tokenAuthVariants } from '../azure/auth.ts'
-import { ambientCredential, credentialOf } from '../azure/credential.ts'
+import { tokenAuthVariants } from '../azure/token-auth.ts'
+import { ambientCredential } from '../azure/ambient-credential.ts'
+import { credentialOf } from '../azure/credential.ts'
 import { tokenFor } from '../azure/token.ts'
 import { ForeshockError } from '../error.ts'
 import { readSecret, secretSchema } from '../secret.ts'
@@ -47,7 +48,7 @@ export async function authorizer(auth: WebhookAuth): Promise<Authorize> {
   if (auth.type === 'basic') {
     return async () => `Basic ${Buffer.from(`${auth.username}:${await readSecret(auth.password)}`, 'utf8').toString('base64')}`
   }
-  const credential = auth.credential === undefined ? await ambientCredential() : await credentialOf(auth.credential)
+  const credential = auth.credential === undefined ? await ambientCredential(process.env) : await credentialOf(auth.credential)
   return async (signal) => {
     const token = await tokenFor(credential, auth.scope, signal)
     return `Bearer ${printable(token, 'token')}`
