@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { SinkLog } from '../../sinks/contract.ts'
@@ -38,7 +38,7 @@ export function openDatabase(
 ): Database {
   const { now, log } = options
   return explaining(path, () => {
-    mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(resolve(path)))
     const real = resolved(path)
     const release = acquireLock(real)
     try {
@@ -175,6 +175,13 @@ function configure(handle: DatabaseSync, path: string): void {
   }
   // FULL: a commit is on the disk when it returns, also through a power failure.
   handle.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216')
+}
+
+/** Not `recursive`: that loops for ever where a folder can neither be made nor is there, as under /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  mkdirSync(folder, { mode: 0o700 })
 }
 
 function createFile(path: string): void {

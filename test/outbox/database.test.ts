@@ -243,6 +243,8 @@ describe('what no renaming can mend is said with its cure', () => {
 
   it('a place where nobody may write', () => {
     expect(codeOf(() => openAt('/sys/foreshock/state.db')).code).toBe('state_unusable')
+    // Node's own recursive mkdir never returns there.
+    expect(codeOf(() => openAt('/proc/foreshock/state.db')).code).toBe('state_unusable')
   })
 
   it('a full disk', () => {
