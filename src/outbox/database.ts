@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { SinkLog } from '../../sinks/contract.ts'
@@ -179,7 +179,7 @@ function configure(handle: DatabaseSync, path: string): void {
 
 /** Not `recursive`: that loops for ever where a folder can neither be made nor is there, as under /proc. */
 function makeFolder(folder: string): void {
-  if (existsSync(folder)) return
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return
   makeFolder(dirname(folder))
   mkdirSync(folder, { mode: 0o700 })
 }
