@@ -49,7 +49,7 @@ export interface EventFormat {
   /** Media type of the text, with its charset where it has one. */
   readonly contentType: string
   /** One line of JSON. Pure: the same event gives the same text on every retry. */
-  write(event: CloudEvent): string
+  readonly write: (event: CloudEvent) => string
 }
 
 /** What the forwarder hands to a sink when it opens it. */

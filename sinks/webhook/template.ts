@@ -52,7 +52,7 @@ const fileSchema = z.strictObject({
 /** Writes an event in the shape of a template. Throws `sink_unusable` where the template cannot be filled in. */
 export interface FilledTemplate {
   readonly contentType: string
-  write(event: CloudEvent): Promise<string>
+  readonly write: (event: CloudEvent) => Promise<string>
 }
 
 /** More than any shape of a 64 KiB event needs; a template that loops without end stops here. */
