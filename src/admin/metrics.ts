@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { incarnationNumber } from '../imds/document.ts'
+import { incarnationNumber } from '../lifecycle/incarnation.ts'
 import type { RememberedState, Transition } from '../lifecycle/model.ts'
 import type { SinkStatus } from '../status.ts'
 

@@ -1,7 +1,7 @@
 import type { AttributeValue, CloudEvent } from '../../sinks/cloud-event.ts'
 import { buildEvent } from '../events/build.ts'
 import { capUtf8 } from '../events/cap-utf8.ts'
-import { digestOf } from '../events/digest.ts'
+import { digestOf } from '../lifecycle/digest.ts'
 import { fitData } from '../events/fit-data.ts'
 import { type Identity, observerOf, sourceOf } from '../events/identity.ts'
 import { approvalId, partitionKey } from '../events/ids.ts'

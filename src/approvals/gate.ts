@@ -1,4 +1,4 @@
-import { digestOf } from '../events/digest.ts'
+import { digestOf } from '../lifecycle/digest.ts'
 import type { ScheduledEvent } from '../lifecycle/model.ts'
 import { isFirstResource, namesThisVm } from '../lifecycle/names.ts'
 import { statusName } from '../lifecycle/status.ts'

@@ -1,5 +1,5 @@
 import type { SinkLog } from '../../sinks/contract.ts'
-import { digest16 } from '../events/digest.ts'
+import { digest16 } from '../lifecycle/digest.ts'
 import { type Identity, type Scope, sourceOf } from '../events/identity.ts'
 import { transitionId } from '../events/ids.ts'
 import type { LiveEvent, RememberedState } from '../lifecycle/model.ts'

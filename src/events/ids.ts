@@ -1,5 +1,5 @@
+import { sha256 } from '../lifecycle/digest.ts'
 import type { EndTransition, StateTransition } from '../lifecycle/model.ts'
-import { sha256 } from './digest.ts'
 
 const maxId = 128
 /** A GUID has 36. */

@@ -60,11 +60,6 @@ export function parseDocument(body: unknown): Parsed {
   return { ok: true, document: { incarnation: incarnation.parse(DocumentIncarnation), events, broken } }
 }
 
-/** The incarnation as a number that can be compared and subtracted, null where it is no safe integer >= 0. A string is unknown. */
-export function incarnationNumber(incarnation: number | string | null): number | null {
-  return typeof incarnation === 'number' && Number.isSafeInteger(incarnation) && incarnation >= 0 ? incarnation : null
-}
-
 function readEntry(entry: unknown): ScheduledEvent | BrokenEntry {
   const shape = entryShape.safeParse(entry)
   if (!shape.success || Array.isArray(entry)) {

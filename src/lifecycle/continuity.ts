@@ -1,4 +1,4 @@
-import { incarnationNumber } from '../imds/document.ts'
+import { incarnationNumber } from './incarnation.ts'
 import type { Reading, RememberedState } from './model.ts'
 
 /** IMDS switches the service off after 24 h without a request; its incarnation may then start anew. */

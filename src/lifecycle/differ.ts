@@ -1,6 +1,6 @@
-import { digest16 } from '../events/digest.ts'
-import { incarnationNumber } from '../imds/document.ts'
 import { type Continuity, continuityOf } from './continuity.ts'
+import { digest16 } from './digest.ts'
+import { incarnationNumber } from './incarnation.ts'
 import { mergeDuplicates } from './merge-duplicates.ts'
 import type {
   BrokenEntry,

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../events/digest.ts'
+import { canonicalJson } from './canonical-json.ts'
 import type { ScheduledEvent } from './model.ts'
 import { statusName, terminalOutcome } from './status.ts'
 

@@ -1,5 +1,6 @@
 import type { Json } from '../../sinks/cloud-event.ts'
-import { canonicalJson, sha256 } from '../events/digest.ts'
+import { canonicalJson } from './canonical-json.ts'
+import { sha256 } from './digest.ts'
 import type { Anomaly } from './model.ts'
 
 /** More than one document can bring, so that nothing is told twice while it stands there. */

@@ -1,5 +1,5 @@
-import { digest16 } from '../events/digest.ts'
 import { changesBetween } from './changes.ts'
+import { digest16 } from './digest.ts'
 import type { EndedEvent, EndTransition, LiveEvent, Reading, ScheduledEvent, StateTransition } from './model.ts'
 import { statusName } from './status.ts'
 import type { Verdict } from './verdict.ts'

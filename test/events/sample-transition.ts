@@ -1,7 +1,7 @@
 import type { EventContext } from '../../src/events/scheduled-event.ts'
 import type { Identity } from '../../src/events/identity.ts'
 import type { EndTransition, ScheduledEvent, StateTransition } from '../../src/lifecycle/model.ts'
-import { digest16 } from '../../src/events/digest.ts'
+import { digest16 } from '../../src/lifecycle/digest.ts'
 
 export const scaleSetId =
   '/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/Prod/providers/Microsoft.Compute/virtualMachineScaleSets/Web'

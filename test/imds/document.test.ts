@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { incarnationNumber, parseDocument } from '../../src/imds/document.ts'
+import { parseDocument } from '../../src/imds/document.ts'
+import { incarnationNumber } from '../../src/lifecycle/incarnation.ts'
 import type { EventsDocument } from '../../src/lifecycle/model.ts'
 
 const folder = new URL('../documents/', import.meta.url)

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { digest16 } from '../../src/events/digest.ts'
+import { digest16 } from '../../src/lifecycle/digest.ts'
 import { transitionId } from '../../src/events/ids.ts'
 import { parseDocument } from '../../src/imds/document.ts'
 import { diff } from '../../src/lifecycle/differ.ts'

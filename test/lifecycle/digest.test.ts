@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { canonicalJson, digest16, digestOf } from '../../src/events/digest.ts'
-import { sampleEvent } from './sample-transition.ts'
+import { canonicalJson } from '../../src/lifecycle/canonical-json.ts'
+import { digest16, digestOf } from '../../src/lifecycle/digest.ts'
+import { sampleEvent } from '../events/sample-transition.ts'
 
 describe('canonicalJson', () => {
   it('writes the published vector', () => {
