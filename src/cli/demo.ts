@@ -23,7 +23,7 @@ export const add: AddCommand = (program, run) => {
       run(async () => {
         const { runDemo } = await import('../simulator/demo/demo.ts')
         const { createLog } = await import('../log.ts')
-        const stop = stopSignal()
+        const stop = stopSignal(undefined, process.stdout)
         const begun = performance.now()
         const say = (line: string): void => {
           const seconds = ((performance.now() - begun) / 1000).toFixed(1).padStart(5)

@@ -23,7 +23,7 @@ export const add: AddCommand = (program, run) => {
         const { readInstance } = await import('../imds/instance.ts')
         const config = await loadConfig(options.config, process.env)
         const client = connectImds({ ...config.imds, agent, env: process.env })
-        const stop = stopSignal()
+        const stop = stopSignal(undefined, process.stdout)
         try {
           let vmName: string | null = null
           for (;;) {

@@ -48,10 +48,10 @@ export const add: AddCommand = (program, run) => {
             ...(id !== undefined && { id }),
             ...(options.sink !== undefined && { sink: options.sink }),
           })
-          const text = `${replayed} dead letters wait again${resumed.length > 0 ? `; resumed: ${resumed.join(', ')}` : ''}`
-          process.stdout.write(options.json === true ? `${JSON.stringify({ replayed, resumed })}\n` : `${text}\n`)
           if (id !== undefined && replayed === 0)
             throw new ForeshockError('usage', `expected the id of a dead letter, got ${id}: see foreshock outbox list --state dead`)
+          const text = `${replayed} dead letters wait again${resumed.length > 0 ? `; resumed: ${resumed.join(', ')}` : ''}`
+          process.stdout.write(options.json === true ? `${JSON.stringify({ replayed, resumed })}\n` : `${text}\n`)
         }),
       ),
     )
@@ -72,6 +72,8 @@ export const add: AddCommand = (program, run) => {
             ...(sink !== undefined && { sink }),
             ...(state === 'pending' || state === 'dead' ? { state } : {}),
           })
+          if (id !== undefined && dropped === 0)
+            throw new ForeshockError('usage', `expected the id of an event that waits or died, got ${id}: see foreshock outbox list`)
           process.stdout.write(options.json === true ? `${JSON.stringify({ dropped })}\n` : `${dropped} deliveries dropped\n`)
         })
       }),

@@ -21,6 +21,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
   for (const add of await commands()) add(program, run)
 
+  process.stdout.on('error', onLostOutput)
   try {
     await program.parseAsync(argv)
   } catch (error) {
@@ -33,6 +34,15 @@ export async function main(argv: readonly string[]): Promise<number> {
     return exit.failed
   }
   return status
+}
+
+/**
+ * Whoever read the output has had enough of it (`| head`): no failure of ours. A command that has to know (the stdout sink, a demo) listens
+ * beside this and judges for itself.
+ */
+function onLostOutput(error: Error): void {
+  if (('code' in error && error.code === 'EPIPE') || process.stdout.listenerCount('error') > 1) return
+  throw error
 }
 
 async function commands(): Promise<AddCommand[]> {

@@ -90,6 +90,10 @@ async function runOnce(config: Config, log: Logger): Promise<number> {
     }
     if (waiting > 0) log.warn({ waiting }, 'not everything could be delivered: the rest waits in the outbox for the next run')
     return waiting > 0 ? exit.tryAgain : exit.done
+  } catch (error) {
+    if (!stop.signal.aborted || error !== stop.signal.reason) throw error
+    log.warn({}, 'stopped before IMDS had answered: nothing was concluded')
+    return exit.tryAgain
   } finally {
     await forwarder.close()
     stop.release()

@@ -5,8 +5,9 @@ import { exit } from './exit.ts'
 export const add: AddCommand = (program, run) => {
   program
     .command('status')
-    .description('state of the running forwarder, from its admin endpoint')
+    .description('state of the running forwarder, from its admin endpoint, as JSON')
     .option('--config <file>', 'configuration file')
+    .option('--json', 'machine-readable output, as it always is')
     .action((options: { config?: string }) =>
       run(async () => {
         const { loadConfig } = await import('../config/load.ts')
