@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import { eventually, run, start } from '../support/program.ts'
+
+it('tells the whole story in less than 30 s, ends with a table of what each sink got, and exits with 0', { timeout: 60_000 }, async () => {
+  const begun = performance.now()
+  const { status, stdout, stderr } = await run(['demo'])
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(performance.now() - begun).toBeLessThan(30_000)
+  for (const line of [
+    /webhook +<- Freeze of web_0 scheduled by Platform/,
+    /webhook +<- Freeze of web_0 completed \(evidence: rule started/,
+    /webhook +<- Reboot of web_0 scheduled by User/,
+    /power +the machine goes down: the forwarder is killed/,
+    /webhook +<- Reboot of web_0 completed .*the machine has booted since\), after .* s during which nobody looked/,
+    /^SINK +EVENTS .*COPIES$/m,
+  ]) {
+    expect(stdout).toMatch(line)
+  }
+  const counts = [...stdout.matchAll(/^(?:stdout|webhook) +(\d+) /gm)].map(([, count]) => Number(count))
+  expect(counts).toHaveLength(2)
+  expect(counts[0]).toBe(counts[1])
+  expect(stdout.endsWith('Every sink got every event.\n')).toBe(true)
+})
+
+it('ends, and leaves no process behind, when whoever reads it goes away', { timeout: 30_000 }, async () => {
+  const demo = start(['demo'])
+  await eventually(() => expect(demo.stdout.join()).toMatch(/forwarder started/))
+  demo.closeStdout()
+  // Its forwarder holds its stderr: that this ends means that both are gone.
+  expect(await demo.ended).toMatchObject({ signal: null })
+  expect(demo.stderr).toEqual([])
+})
