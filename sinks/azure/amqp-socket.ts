@@ -16,7 +16,10 @@ export type RheaSocketClass = new () => RheaSocket
 export interface AmqpSockets {
   /** For `webSocketOptions.webSocket`. */
   readonly Socket: RheaSocketClass
-  /** Destroys what is open and lets nothing more be opened. Idempotent. */
+  /**
+   * Destroys what is open, which rhea knows when this returns, and lets nothing more be opened: an SDK that is closed afterwards has nobody to
+   * wait for. Idempotent.
+   */
   destroy(): void
 }
 
@@ -77,6 +80,7 @@ export function amqpSockets(dial: Dial, onEnd: (error: Error | undefined) => voi
 
     destroy(): void {
       this.#carrier?.stream.destroy()
+      this.#end(undefined)
     }
 
     #connected(carrier: Carrier): void {

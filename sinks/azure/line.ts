@@ -21,31 +21,41 @@ export type Connect = (Socket: RheaSocketClass) => Promise<Client>
  * when which part broke, so after a loss a new client is made, and there is one way of opening only.
  */
 export interface Line {
-  /** Resolves with the reason when the line is gone, whoever ended it. */
-  readonly lost: Promise<Error>
   /** Rejects with what the broker said, or with why the line is gone. */
   send(event: CloudEvent, signal: AbortSignal): Promise<void>
   /** Whether the link is still attached. The SDKs tell nobody when it is not. */
   isOpen(): Promise<boolean>
   /** Gives the line up, at once. Idempotent. */
   lose(reason: Error): void
-  /** Says goodbye where the broker listens, and gives up where it does not. Idempotent. */
+  /**
+   * Gives the line up and waits until the SDK has let go. Without the goodbyes of AMQP, for which the SDKs would wait and, where none comes back,
+   * never stop renewing their tokens: that the connection ended says the same. Idempotent.
+   */
   close(): Promise<void>
 }
 
 /** A send that nobody answers ends after this time, whatever the signal says. */
 const sendDeadlineMs = 60_000
-/** A goodbye takes a few round trips; a broker that stands still does not get more. */
-const goodbyeMs = 500
+/** The SDKs clean up without waiting for anybody; more than this means that they do not. */
+const cleanUpMs = 1_000
+
+interface LineOptions {
+  readonly connect: Connect
+  readonly dial: Dial
+  /** Ends the opening. */
+  readonly signal: AbortSignal
+  /** Called once, in the moment in which an open line is gone, whoever ended it. */
+  readonly onLost: (reason: Error) => void
+}
 
 /** Resolves when events can be sent. Rejects with what went wrong; nothing is left open then. */
-export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal): Promise<Line> {
+export async function openLine({ connect, dial, signal, onLost }: LineOptions): Promise<Line> {
   let client: Client | undefined
   let opened = false
   let gone: Error | undefined
   let answeredAt = 0
   let closing: Promise<void> | undefined
-  const lost = Promise.withResolvers<Error>()
+  const failed = Promise.withResolvers<never>()
   const inFlight = new Set<AbortController>()
 
   const sockets = amqpSockets(dial, (error) => {
@@ -64,8 +74,9 @@ export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal
     sockets.destroy()
     // A send that lost its connection is told nothing by the SDKs and would wait for its deadline.
     for (const sending of inFlight) sending.abort(reason)
-    lost.resolve(reason)
     closing ??= settled(client?.close())
+    if (opened) onLost(reason)
+    else failed.reject(reason)
   }
 
   async function attach(): Promise<void> {
@@ -85,12 +96,8 @@ export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal
   signal.addEventListener('abort', giveUp, { once: true })
   try {
     if (signal.aborted) giveUp()
-    await Promise.race([
-      attach(),
-      lost.promise.then((reason) => {
-        throw reason
-      }),
-    ])
+    await Promise.race([attach(), failed.promise])
+    if (gone !== undefined) throw gone
     opened = true
   } catch (error) {
     lose(error instanceof Error ? error : new TypeError(String(error)))
@@ -100,29 +107,30 @@ export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal
   }
 
   return {
-    lost: lost.promise,
     async send(event, signal) {
       if (client === undefined || gone !== undefined) throw gone ?? new TypeError('a line is open once it is handed out')
       const sending = new AbortController()
       const begun = performance.now()
-      const stop = (): void => sending.abort(signal.reason)
-      const deadline = setTimeout(() => sending.abort(new DOMException('nothing was answered', 'TimeoutError')), sendDeadlineMs)
-      signal.addEventListener('abort', stop, { once: true })
+      const end = (reason: unknown): void => {
+        sending.abort(reason)
+        // Nothing at all came back since: a connection whose other end vanished without a word looks like this for minutes.
+        if (isTimeout(reason) && answeredAt < begun) lose(new ForeshockError('unreachable', 'the broker answers nothing any more'))
+      }
+      const onAbort = (): void => end(signal.reason)
+      const deadline = setTimeout(() => end(new DOMException('nothing was answered', 'TimeoutError')), sendDeadlineMs)
+      signal.addEventListener('abort', onAbort, { once: true })
       inFlight.add(sending)
       try {
         await client.send(event, sending.signal)
         answeredAt = performance.now()
       } catch (error) {
-        if (!sending.signal.aborted) answeredAt = performance.now()
-        else if (isTimeout(sending.signal.reason) && answeredAt < begun) {
-          // Nothing at all came back since: a connection whose other end vanished without a word looks like this for minutes.
-          lose(new ForeshockError('unreachable', 'the broker answers nothing any more', { cause: error }))
-        }
-        throw sending.signal.aborted ? sending.signal.reason : error
+        if (sending.signal.aborted) throw sending.signal.reason
+        answeredAt = performance.now()
+        throw error
       } finally {
         inFlight.delete(sending)
         clearTimeout(deadline)
-        signal.removeEventListener('abort', stop)
+        signal.removeEventListener('abort', onAbort)
       }
     },
     async isOpen() {
@@ -139,13 +147,8 @@ export async function openLine(connect: Connect, dial: Dial, signal: AbortSignal
     },
     lose,
     async close() {
-      if (gone === undefined && client !== undefined) {
-        closing ??= settled(client.close())
-        await Promise.race([closing, until(goodbyeMs)])
-      }
       lose(new ForeshockError('unreachable', 'the sink was closed'))
-      // What is left of the SDK's own closing has no connection to wait for any more.
-      await Promise.race([closing, until(goodbyeMs)])
+      await Promise.race([closing, until(cleanUpMs)])
     },
   }
 }

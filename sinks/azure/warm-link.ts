@@ -50,9 +50,23 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
 
   async function open(): Promise<Line> {
     let line: Line
+    let gone = false
+    const openedAt = performance.now()
+    const onLost = (reason: Error): void => {
+      gone = true
+      clearInterval(looking)
+      current = undefined
+      failures = performance.now() - openedAt >= soundMs ? 0 : failures + 1
+      log.debug({ detail: lineOf(reason) }, 'the link was lost')
+      reopen()
+    }
+    const opening = new AbortController()
+    const stop = (): void => opening.abort()
+    const deadline = setTimeout(stop, openMs)
+    closing.signal.addEventListener('abort', stop, { once: true })
     try {
       const { connect, dial } = await plan()
-      line = await openLine(connect, dial, AbortSignal.any([closing.signal, AbortSignal.timeout(openMs)]))
+      line = await openLine({ connect, dial, signal: opening.signal, onLost })
     } catch (error) {
       current = undefined
       failures += 1
@@ -63,22 +77,14 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
       down = true
       reopen()
       throw error
+    } finally {
+      clearTimeout(deadline)
+      closing.signal.removeEventListener('abort', stop)
     }
     if (down) log.info({}, 'the broker is reached again')
     down = false
-    void follow(line)
+    if (!gone) looking = setInterval(() => void look(line), lookMs)
     return line
-  }
-
-  async function follow(line: Line): Promise<void> {
-    const openedAt = performance.now()
-    looking = setInterval(() => void look(line), lookMs)
-    const reason = await line.lost
-    clearInterval(looking)
-    current = undefined
-    failures = performance.now() - openedAt >= soundMs ? 0 : failures + 1
-    log.debug({ detail: lineOf(reason) }, 'the link was lost')
-    reopen()
   }
 
   function reopen(): void {
@@ -94,7 +100,6 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
     clearTimeout(pause)
     const [line] = await Promise.allSettled([current])
     if (line.status === 'fulfilled') await line.value?.close()
-    clearInterval(looking)
   }
 
   void ready().catch(() => {})
