@@ -1,12 +1,13 @@
 import type { AttributeValue, CloudEvent, JsonObject } from '../../sinks/cloud-event.ts'
 import { ForeshockError } from '../../sinks/error.ts'
+import { fromIso, toIso } from '../lifecycle/instant.ts'
 import { dataschemaOf, type SchemaName } from './schema-uri.ts'
 
 /** Structured JSON, in bytes: what every intermediary must forward. Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#size-limits */
 export const maxEventBytes = 64 * 1024
 const maxId = 128
 /** RFC 3339 has years of four digits. */
-const lastMoment = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+const lastMoment = fromIso('9999-12-31T23:59:59.999Z')
 
 /** What an event is made of; the rest follows. */
 export interface EventParts {
@@ -40,7 +41,7 @@ export function buildEvent(parts: EventParts): CloudEvent {
     source: text('source'),
     type: text('type'),
     subject: text('subject'),
-    time: new Date(parts.at).toISOString(),
+    time: toIso(parts.at),
     datacontenttype: 'application/json',
     dataschema: dataschemaOf(parts.schema),
     partitionkey: text('partitionkey'),

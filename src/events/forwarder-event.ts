@@ -8,6 +8,7 @@ import type { EventContext } from './scheduled-event.ts'
 import type { ForwarderData } from './schemas.ts'
 import { type ForwarderKind, forwarderSeverity } from './severity.ts'
 import { vmData } from './vm-data.ts'
+import { toIso } from '../lifecycle/instant.ts'
 import type { RememberedState } from '../lifecycle/model.ts'
 
 const maxListed = 50
@@ -41,7 +42,7 @@ export function buildForwarderEvent(kind: ForwarderKind, at: number, status: For
   const machine = machineOf(identity)
   const severity = forwarderSeverity[kind]
   return buildEvent({
-    id: forwarderId(kind, new Date(at).toISOString(), machine),
+    id: forwarderId(kind, toIso(at), machine),
     source,
     type: `${prefix}.forwarder.${kind}.v1`,
     subject: `${source}/forwarders/${machine}`,
@@ -59,7 +60,7 @@ function forwarderData(at: number, status: ForwarderStatus, identity: Identity):
     version: status.version,
     vm: vmData(identity),
     uptimeSeconds: secondsBetween(status.startedAt, at),
-    lastGoodPollAt: status.lastGoodPollAt === null ? null : new Date(status.lastGoodPollAt).toISOString(),
+    lastGoodPollAt: status.lastGoodPollAt === null ? null : toIso(status.lastGoodPollAt),
     downSeconds: status.lastGoodPollAt === null ? null : secondsBetween(status.lastGoodPollAt, at),
     failures: status.failures,
     lastError: status.lastError === null ? null : capUtf8(status.lastError, maxErrorBytes),

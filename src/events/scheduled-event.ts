@@ -1,4 +1,5 @@
 import type { AttributeValue, CloudEvent } from '../../sinks/cloud-event.ts'
+import { toIso } from '../lifecycle/instant.ts'
 import type { EndTransition, StateTransition, Transition } from '../lifecycle/model.ts'
 import { namesThisVm } from '../lifecycle/names.ts'
 import { buildEvent } from './build.ts'
@@ -87,10 +88,10 @@ const endData = ({ outcome, evidence, scheduledAt, startedAt, endedAt, gapSecond
   evidence,
   scheduledAt: instant(scheduledAt),
   startedAt: instant(startedAt),
-  endedAt: new Date(endedAt).toISOString(),
+  endedAt: toIso(endedAt),
   gapSeconds,
 })
 
-const instant = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
+const instant = (at: number | null): string | null => (at === null ? null : toIso(at))
 const mutable = (value: string | number | null | readonly string[]): string | number | null | string[] =>
   typeof value === 'object' && value !== null ? [...value] : value

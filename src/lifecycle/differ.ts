@@ -1,6 +1,7 @@
 import { type Continuity, continuityOf } from './continuity.ts'
 import { digest16 } from './digest.ts'
 import { incarnationNumber } from './incarnation.ts'
+import { fromIso } from './instant.ts'
 import { mergeDuplicates } from './merge-duplicates.ts'
 import type {
   BrokenEntry,
@@ -137,7 +138,7 @@ function push(draft: Draft, transition: Transition): void {
 function absenceOf(draft: Draft, known: LiveEvent): Absence {
   const { continuity, reading, state } = draft
   const status = statusName(known.event.eventStatus)
-  const notBefore = known.lastNotBefore === null ? null : Date.parse(known.lastNotBefore)
+  const notBefore = known.lastNotBefore === null ? null : fromIso(known.lastNotBefore)
   return {
     lastStatus: status === 'scheduled' || status === 'started' ? status : 'other',
     hadStarted: known.startedAt !== null,
