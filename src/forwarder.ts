@@ -15,7 +15,7 @@ import { createObserver } from './observer.ts'
 import { openDatabase } from './outbox/database.ts'
 import { createDispatcher } from './outbox/dispatcher.ts'
 import { createJanitor } from './outbox/janitor.ts'
-import { createStore } from './outbox/store.ts'
+import { createStore, type Store } from './outbox/store.ts'
 import { createPublisher } from './publisher.ts'
 import { eventFormat } from './registry.ts'
 import { readRemembered } from './remembered.ts'
@@ -40,6 +40,8 @@ export interface ForwarderOptions {
 /** What one look at IMDS came to, for `run --once`. */
 interface OnceResult {
   readonly imds: EventsResult
+  /** False where the state file could not be written. */
+  readonly stored: boolean
   /** Deliveries that still wait, over all sinks. */
   readonly waiting: number
 }
@@ -73,7 +75,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   const database = openDatabase(config.state.path, { now, log, onDamage: failure.reject })
   releases.defer(() => database.close())
   const store = createStore(database, { now })
-  const remembered = readRemembered(store, log)
+  const remembered = readRemembered(store, config.events.tags, log)
   const guard = createWriteGuard(log)
   const prefix = config.events.typePrefix
 
@@ -99,11 +101,10 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       log: log.child({ sink: configured.name }),
       now,
       agent,
-      format: eventFormat(configured.format, () => identity.current() ?? remembered.identity),
+      format: eventFormat(configured.format, () => identity.best()),
       env,
       maxAgeSeconds: configured.maxAgeSeconds,
     })
-    releases.defer(() => sink.close())
     const dispatcher = createDispatcher({
       store,
       sink,
@@ -116,9 +117,10 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       onSettled: (_, outcome, { latencyMs }) =>
         metrics.delivery(configured.name, outcome.status, outcome.status === 'delivered' ? latencyMs / 1000 : null),
     })
-    releases.defer(() => dispatcher.close())
     return { configured, sink, dispatcher }
   })
+  // Side by side: one that is slow to close does not make the others wait.
+  releases.defer(() => Promise.all(sinks.map(({ dispatcher, sink }) => dispatcher.close().then(() => sink.close()))).then(() => undefined))
   const sinkStatuses = (): StatusParts['sinks'] => {
     const summaries = new Map(store.summarize().map((summary) => [summary.name, summary]))
     return sinks.map(({ configured, dispatcher }) => {
@@ -131,7 +133,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     store,
     sinks: config.sinks,
     prefix,
-    identity: () => identity.current(),
+    identity: () => identity.read(),
     now,
     wake: () => {
       for (const { dispatcher } of sinks) dispatcher.wake()
@@ -142,6 +144,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     remembered: remembered.lifecycle,
     bootId,
     identity: () => identity.current(),
+    decideIdentity: () => identity.decide(),
     publish: config.publish,
     scope: config.scope,
     prefix,
@@ -160,8 +163,9 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   const selfReport = createSelfReport({
     publisher,
     store,
-    identity: () => identity.current(),
+    identity: () => (poller.health().state === 'unreachable' ? identity.best() : identity.current()),
     remembered: () => observer.state(),
+    imds: () => poller.health(),
     prefix,
     scope: config.scope,
     version,
@@ -174,15 +178,15 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     now,
   })
 
-  const onDocument = (document: EventsDocument, at: number): void => {
-    selfReport.good(at)
+  /** False where the store failed: the next poll shows the document again. */
+  const onDocument = (document: EventsDocument): boolean =>
     guard.attempt(() => {
       // In this order: what the forwarder says of itself came before what it sees now.
+      identity.decide()
       selfReport.catchUp()
       observer.observe(document)
       approvals?.onDocument(document)
     })
-  }
   const poller = createPoller({
     client,
     intervalMs: config.imds.pollIntervalMs,
@@ -190,8 +194,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     now,
     random,
     log,
-    onDocument: (document, _, at) => onDocument(document, at),
-    onUnchanged: (at) => selfReport.good(at),
+    onDocument: (document) => void onDocument(document),
     onHealth: (change) => guard.attempt(() => selfReport.turn(change)),
     onPoll: (result) => metrics.poll(result.kind === 'failure' ? result.reason : 'ok', now()),
   })
@@ -242,8 +245,34 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   const drain = (signal: AbortSignal): Promise<unknown> => Promise.all(sinks.map(({ dispatcher }) => dispatcher.drain({ signal })))
   const owned = releases.move()
   let running = false
+  let beat: NodeJS.Timeout | undefined
+  let stopping: Promise<void> | undefined
   let ending: Promise<void> | undefined
-  const close = (): Promise<void> => (ending ??= owned.disposeAsync())
+  const close = (): Promise<void> => {
+    clearInterval(beat)
+    return (ending ??= owned.disposeAsync())
+  }
+  const stop = async (): Promise<void> => {
+    if (ending === undefined && running) {
+      clearInterval(beat)
+      // What is being relayed tells its outcome, and that is flushed like everything else.
+      await approvals?.stop()
+      await poller.stop()
+      guard.attempt(() => {
+        observer.writeMark()
+        selfReport.tell('stopping')
+      })
+      await drain(AbortSignal.timeout(config.shutdownSeconds * 1000))
+    }
+    await close()
+  }
+  const heartbeat = (): void => {
+    try {
+      guard.attempt(() => selfReport.tell('heartbeat'))
+    } catch (error) {
+      failure.reject(error)
+    }
+  }
 
   return {
     failed: failure.promise,
@@ -266,36 +295,19 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       approvals?.start()
       // It beats also while IMDS is silent, and then says so.
       const { intervalSeconds } = config.heartbeat
-      if (intervalSeconds > 0) {
-        const beat = setInterval(() => guard.attempt(() => selfReport.tell('heartbeat')), intervalSeconds * 1000)
-        owned.defer(() => clearInterval(beat))
-      }
+      if (intervalSeconds > 0) beat = setInterval(heartbeat, intervalSeconds * 1000)
     },
     async once({ signal }) {
       identity.start()
-      let imds = await poller.pollOnce({ signal })
-      // The first document may come before this VM is known; it is shown again until then.
-      while (imds.kind === 'document' && identity.current() === null) {
-        await sleep(config.imds.pollIntervalMs, undefined, { signal })
-        imds = await poller.pollOnce({ signal })
-      }
-      if (imds.kind === 'document') onDocument(imds.document, now())
+      const imds = await poller.pollOnce({ signal })
+      if (imds.kind !== 'document') return { imds, stored: true, waiting: waitingDeliveries(store) }
+      // The document may come before this VM is known; it is shown again then.
+      while (identity.decide() === null) await sleep(50, undefined, { signal })
+      const stored = onDocument(imds.document)
       await drain(signal)
-      return { imds, waiting: store.summarize().reduce((sum, { pending }) => sum + pending, 0) }
+      return { imds, stored, waiting: waitingDeliveries(store) }
     },
-    async stop() {
-      if (ending === undefined && running) {
-        // What is being relayed tells its outcome, and that is flushed like everything else.
-        await approvals?.stop()
-        await poller.stop()
-        guard.attempt(() => {
-          observer.writeMark()
-          selfReport.tell('stopping')
-        })
-        await drain(AbortSignal.timeout(config.shutdownSeconds * 1000))
-      }
-      await close()
-    },
+    stop: () => (stopping ??= stop()),
     close,
   }
 }
@@ -307,6 +319,8 @@ async function openApprovals(options: ApprovalsOptions): Promise<Approvals | und
   const { createApprovals } = await import('./approvals/approvals.ts')
   return await createApprovals(options)
 }
+
+const waitingDeliveries = (store: Store): number => store.summarize().reduce((sum, { pending }) => sum + pending, 0)
 
 /** Deliveries of sinks that the configuration no longer has run out of time like all others; until then they are worth a word. */
 function warnOfForgotten(summaries: readonly { name: string; pending: number }[], config: Config, log: Logger): void {

@@ -16,7 +16,10 @@ export interface ObserverOptions {
   readonly publisher: Publisher
   readonly remembered: RememberedState
   readonly bootId: string | null
+  /** Who this VM is; null while that is not known. */
   readonly identity: () => Identity | null
+  /** The same for a document that waits: gives up waiting for metadata after a grace. */
+  readonly decideIdentity: () => Identity | null
   readonly publish: PublishMode
   readonly scope: 'group' | 'vm'
   readonly prefix: string
@@ -58,7 +61,7 @@ export function createObserver(options: ObserverOptions): Observer {
     // With an event under way an outage may begin at any moment, and its length is told: every poll counts.
     const busy = Object.keys(state.live).length > 0
     if (!force && !busy && at - markedAt < markEveryMs && at >= markedAt) return
-    publisher.publish([], state)
+    publisher.mark(at)
     markedAt = at
   }
 
@@ -77,7 +80,7 @@ export function createObserver(options: ObserverOptions): Observer {
         keepMark(at, false)
         return true
       }
-      const identity = options.identity()
+      const identity = options.decideIdentity()
       if (identity === null) return false
       const result = diff(state, { document, at, bootId, vmId: identity.vmId, vmName: identity.vmName })
       const context = { prefix: options.prefix, scope: options.scope, identity }

@@ -16,6 +16,8 @@ interface Publication {
 export interface Publisher {
   /** Commits events for every sink whose filter they pass, together with the state, and what else goes with them, then wakes the sinks. */
   publish(publications: readonly Publication[], state?: RememberedState, also?: Pick<Commit, 'approvals' | 'holds'>): void
+  /** Writes down when IMDS last answered (milliseconds since the epoch), and nothing else. */
+  mark(lastGoodPollAt: number): void
 }
 
 const urgent = new Set<unknown>(['Preempt', 'Terminate'])
@@ -25,6 +27,7 @@ export function createPublisher(options: {
   readonly store: Store
   readonly sinks: readonly ConfiguredSink[]
   readonly prefix: string
+  /** What instance metadata said; null where there is nothing to remember. */
   readonly identity: () => Identity | null
   readonly now: () => number
   readonly wake: () => void
@@ -40,9 +43,11 @@ export function createPublisher(options: {
           .filter((sink) => passes(sink.filter, event, affectsThisVm, prefix))
           .map((sink) => ({ sink: sink.name, expiresAt: at + sink.maxAgeSeconds * 1000 })),
       }))
-      const remembered = state === undefined ? {} : { [stateKeys.lifecycle]: state, [stateKeys.identity]: options.identity() }
+      const identity = options.identity()
+      const remembered = { ...(state && { [stateKeys.lifecycle]: state }), ...(state && identity && { [stateKeys.identity]: identity }) }
       store.commit({ ...also, state: remembered, events: entries })
       if (entries.length > 0) options.wake()
     },
+    mark: (lastGoodPollAt) => store.writeState(stateKeys.lastGoodPoll, lastGoodPollAt),
   }
 }

@@ -1,7 +1,7 @@
 import { buildForwarderEvent } from './events/forwarder-event.ts'
 import type { Identity, Scope } from './events/identity.ts'
 import type { ForwarderKind } from './events/severity.ts'
-import type { HealthChange } from './imds/health.ts'
+import type { HealthChange, ImdsHealth } from './imds/health.ts'
 import type { RememberedState } from './lifecycle/model.ts'
 import type { Store } from './outbox/store.ts'
 import type { Publisher } from './publisher.ts'
@@ -11,6 +11,7 @@ export interface SelfReportOptions {
   readonly store: Pick<Store, 'summarize'>
   readonly identity: () => Identity | null
   readonly remembered: () => RememberedState
+  readonly imds: () => ImdsHealth
   readonly prefix: string
   readonly scope: Scope
   readonly version: string
@@ -24,16 +25,21 @@ export interface SelfReport {
   tell(kind: ForwarderKind, at?: number): void
   /** Publishes what had to wait. Throws what the store throws; what waits goes on waiting. */
   catchUp(): void
-  /** IMDS gave a document. */
-  good(at: number): void
   /** A turn in the health of IMDS. Throws what the store throws. */
   turn(change: HealthChange): void
 }
 
 export function createSelfReport(options: SelfReportOptions): SelfReport {
-  const { publisher, store, identity, remembered, prefix, scope, version, startedAt, now } = options
-  let imds = { lastGoodPollAt: remembered().lastGoodPollAt, failures: 0, lastError: null as string | null }
-  let waiting: { readonly kind: ForwarderKind; readonly at: number; readonly imds: typeof imds }[] = []
+  const { publisher, store, identity, remembered, imds, prefix, scope, version, startedAt, now } = options
+  let waiting: { readonly kind: ForwarderKind; readonly at: number; readonly imds: ReturnType<typeof imdsNow> }[] = []
+  /** Of the last trouble; told once more when it is over. */
+  let lastTrouble: string | null = null
+
+  const imdsNow = () => {
+    const health = imds()
+    const trouble = health.state === 'ok' ? undefined : health.state === 'warming-up' ? health.trouble : health
+    return { lastGoodPollAt: remembered().lastGoodPollAt, failures: trouble?.failures ?? 0, lastError: trouble?.detail ?? null }
+  }
 
   const catchUp = (): void => {
     const known = waiting.length === 0 ? null : identity()
@@ -47,24 +53,21 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
     waiting = []
   }
 
-  const tell = (kind: ForwarderKind, at = now()): void => {
-    waiting.push({ kind, at, imds })
+  const tell = (kind: ForwarderKind, at = now(), overrides: Partial<ReturnType<typeof imdsNow>> = {}): void => {
+    waiting.push({ kind, at, imds: { ...imdsNow(), ...overrides } })
     catchUp()
   }
 
   return {
-    tell,
+    tell: (kind, at) => tell(kind, at),
     catchUp,
-    good(at) {
-      imds = { lastGoodPollAt: at, failures: 0, lastError: null }
-    },
     turn(change) {
-      // Comes before `good`, so a recovery tells when the last good poll was and what it met since.
+      // A recovery comes before the document that brought it is taken in: the last good poll is still the one before the outage.
       if (change.kind === 'recovered') {
-        if (change.wasUnreachable) tell('imds-recovered', change.at)
+        if (change.wasUnreachable) tell('imds-recovered', change.at, { failures: change.failures, lastError: lastTrouble })
         return
       }
-      imds = { ...imds, failures: change.failures, lastError: change.detail }
+      lastTrouble = change.detail
       if (change.kind === 'unreachable') tell('imds-unreachable', change.at)
     },
   }

@@ -2,6 +2,9 @@ import type { CheckResult, DeliveryOutcome, Sink, SinkContext } from '../sinks/c
 import { ForeshockError } from '../sinks/error.ts'
 import type { ConfiguredSink } from './config/sinks.ts'
 
+/** How long closing a sink may take. */
+const closeMs = 3_000
+
 /**
  * A sink that opens itself: at once when asked to `warm`, else at the first delivery, and again after an opening that failed. One sink that
  * cannot be opened (a missing package, a bad key file) therefore never keeps the forwarder from starting; its events wait in the outbox.
@@ -30,8 +33,10 @@ export function selfOpening(configured: ConfiguredSink, context: SinkContext): S
     async deliver(event, options): Promise<DeliveryOutcome> {
       let sink: Sink
       try {
-        sink = await open()
+        sink = await within(options.signal, open())
       } catch (error) {
+        if (options.signal.aborted)
+          return { status: 'retry', because: 'transient', code: 'timeout', detail: 'the sink did not open in time' }
         return { status: 'retry', because: 'refused', code: 'open_failed', detail: reasonOf(error) }
       }
       return await sink.deliver(event, options)
@@ -39,7 +44,7 @@ export function selfOpening(configured: ConfiguredSink, context: SinkContext): S
     async check(options): Promise<CheckResult> {
       let sink: Sink
       try {
-        sink = await open()
+        sink = await within(options.signal, open())
       } catch (error) {
         return { ok: false, detail: reasonOf(error), cure: 'mend the options of this sink, or install what it needs' }
       }
@@ -47,10 +52,29 @@ export function selfOpening(configured: ConfiguredSink, context: SinkContext): S
     },
     async close() {
       closed = true
-      const sink = await opened?.catch(() => undefined)
-      await sink?.close()
+      // An opening that hangs must not keep the program from ending: whatever it still brings is closed when it comes.
+      const ending = opened?.then(
+        (sink) => sink.close(),
+        () => undefined,
+      )
+      await within(AbortSignal.timeout(closeMs), ending ?? Promise.resolve()).catch((error: unknown) => {
+        context.log.warn({ sink: context.name, reason: reasonOf(error) }, 'the sink did not close well')
+      })
     },
   }
 }
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** The promise, or the reason of the signal, whichever is there first. */
+async function within<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(signal.reason)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

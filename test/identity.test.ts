@@ -35,34 +35,48 @@ describe('who this VM is', () => {
     await vi.waitFor(() => expect(keeper.current()).toEqual({ ...web0, source: 'urn:lab', vmName: 'bench' }))
   })
 
-  it('is what was remembered, after a grace of two seconds without metadata', () => {
+  it('is what was remembered, two seconds after a first document asked', () => {
     const { keeper, clock } = keeping({ remembered: web0 })
     keeper.start()
-    expect(keeper.current()).toBeNull()
+    clock.at += 60_000
+    expect(keeper.decide()).toBeNull()
     clock.at += 1_999
-    expect(keeper.current()).toBeNull()
+    expect(keeper.decide()).toBeNull()
     clock.at += 1
-    expect(keeper.current()).toEqual(web0)
+    expect(keeper.decide()).toEqual(web0)
+    expect(keeper.read()).toBeNull()
+  })
+
+  it('is decided by documents alone: looking on changes nothing', () => {
+    const { keeper, clock } = keeping({ remembered: web0 })
+    for (let second = 0; second < 60; second++) {
+      clock.at += 1000
+      expect(keeper.current()).toBeNull()
+      expect(keeper.best()).toEqual(web0)
+    }
+    expect(keeper.decide()).toBeNull()
   })
 
   it('is said to be unknown after ten seconds, so that a Preempt is not held back for ever', () => {
     const { keeper, clock, log } = keeping({})
     keeper.start()
-    expect(keeper.current()).toBeNull()
+    expect(keeper.decide()).toBeNull()
     clock.at += 10_000
-    expect(keeper.current()).toMatchObject({ vmName: null, vmId: null, source: null })
+    expect(keeper.decide()).toMatchObject({ vmName: null, vmId: null, source: null })
     expect(log.lines.some(({ message }) => message.includes('set identity.source'))).toBe(true)
+    expect(keeper.read()).toBeNull()
   })
 
   it('is corrected by metadata that comes late', async () => {
     const answer = Promise.withResolvers<{ ok: true; identity: typeof web0 }>()
     const { keeper, clock } = keeping({ read: () => answer.promise })
     keeper.start()
-    keeper.current()
+    keeper.decide()
     clock.at += 10_000
-    expect(keeper.current()?.vmName).toBeNull()
+    expect(keeper.decide()?.vmName).toBeNull()
     answer.resolve({ ok: true, identity: web0 })
     await vi.waitFor(() => expect(keeper.current()).toEqual(web0))
+    expect(keeper.read()).toEqual(web0)
   })
 
   it('stops at once while metadata is awaited', async () => {

@@ -75,4 +75,13 @@ describe('a sink that opens itself', () => {
     expect(closed).toEqual(['closed'])
     expect(await opened.sink.deliver(sampleEvent(2), { signal })).toMatchObject({ status: 'retry' })
   })
+
+  it('that never finishes opening holds up neither a delivery nor the end', async () => {
+    const { sink } = opening(() => new Promise(() => {}))
+    const hurry = new AbortController()
+    const delivery = sink.deliver(sampleEvent(1), { signal: hurry.signal })
+    hurry.abort()
+    expect(await delivery).toMatchObject({ status: 'retry', because: 'transient', code: 'timeout' })
+    await sink.close()
+  })
 })

@@ -3,7 +3,7 @@ import type { ImdsClient } from './client.ts'
 import { readInstancePatiently } from './instance.ts'
 
 /** At a boot the network and the host may be late. */
-const maxWaitMs = 30_000
+const maxWaitMs = 8_000
 
 /** Reads who this VM is. Of its tags only the allowed ones are let in: tags can hold secrets. Rejects only with the reason of `signal`. */
 export async function readVm(
@@ -14,7 +14,6 @@ export async function readVm(
   const result = await readInstancePatiently(client, { signal, maxWaitMs, firstWaitMs: 250 })
   if (result.kind === 'failure') return { ok: false, detail: result.detail }
   const { vmName, vmId, resourceId, scaleSetId, location, zone, faultDomain, updateDomain, scaleSet, tags } = result.instance
-  const allowed = Object.entries(tags).filter(([name]) => allowedTags.some((wanted) => wanted.toLowerCase() === name.toLowerCase()))
   return {
     ok: true,
     identity: {
@@ -28,7 +27,12 @@ export async function readVm(
       faultDomain,
       updateDomain,
       scaleSet,
-      tags: Object.fromEntries(allowed),
+      tags: onlyAllowed(tags, allowedTags),
     },
   }
+}
+
+/** Tags by their names in any case. */
+export function onlyAllowed(tags: Readonly<Record<string, string>>, allowed: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(tags).filter(([name]) => allowed.some((wanted) => wanted.toLowerCase() === name.toLowerCase())))
 }

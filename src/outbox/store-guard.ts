@@ -1,5 +1,5 @@
 import type { SinkLog } from '../../sinks/contract.ts'
-import { ForeshockError } from '../../sinks/error.ts'
+import { isStoreFailure } from './store-failure.ts'
 
 /** Keeps work on the outbox going over a store that fails for a while. */
 export interface StoreGuard {
@@ -46,7 +46,7 @@ export function createStoreGuard({
         work()
         return true
       } catch (error) {
-        if (!(error instanceof ForeshockError)) throw error
+        if (!isStoreFailure(error)) throw error
         failing = true
         if (!told) log.error({ sink: name, code: error.code }, `the outbox fails, deliveries to ${name} pause: ${error.message}`)
         told = true
