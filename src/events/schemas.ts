@@ -31,7 +31,12 @@ const evidence = z
     gapSeconds: z.number().describe('Seconds between the last good poll before and this one.'),
     bootChanged: z.boolean().nullable().describe('Whether the VM booted in between, null where that is not known.'),
     likely: z.enum(['completed', 'cancelled']).exactOptional().describe('Where an uncertain verdict leans one way.'),
-    inconclusive: z.enum(['gap', 'restart', 'contradiction']).exactOptional().describe('Why nothing was concluded.'),
+    inconclusive: z
+      .enum(['gap', 'restart', 'unreadable', 'contradiction'])
+      .exactOptional()
+      .describe(
+        'Why nothing was concluded: more than 24 h without a poll, a restart of the incarnation, an entry in the document that may be this very event but cannot be read, or contradicting signs.',
+      ),
   })
   .describe('Why an end was judged as it was.')
 

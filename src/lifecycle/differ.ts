@@ -1,19 +1,10 @@
+import { attributeBroken } from './attribute-broken.ts'
 import { type Continuity, continuityOf } from './continuity.ts'
 import { digest16 } from './digest.ts'
 import { incarnationNumber } from './incarnation.ts'
 import { fromIso } from './instant.ts'
 import { mergeDuplicates } from './merge-duplicates.ts'
-import type {
-  BrokenEntry,
-  DiffResult,
-  EndedEvent,
-  Evidence,
-  LiveEvent,
-  Reading,
-  RememberedState,
-  ScheduledEvent,
-  Transition,
-} from './model.ts'
+import type { DiffResult, EndedEvent, Evidence, LiveEvent, Reading, RememberedState, ScheduledEvent, Transition } from './model.ts'
 import { namesThisVm } from './names.ts'
 import { oddEntries, oddIncarnation, oddTransition } from './oddities.ts'
 import { emptyState } from './remembered.ts'
@@ -31,6 +22,8 @@ interface Draft {
   readonly state: RememberedState
   readonly reading: Reading
   readonly continuity: Continuity
+  /** An entry of the document may be any event that is absent from it. */
+  readonly unattributed: boolean
   readonly live: Map<string, LiveEvent>
   readonly ended: Map<string, EndedEvent>
   readonly transitions: Transition[]
@@ -47,17 +40,19 @@ export function diff(remembered: RememberedState, reading: Reading): DiffResult 
   const state = isOtherMachine(remembered, reading) ? emptyState : remembered
   const { document } = reading
   const { events, duplicates } = mergeDuplicates(document.events)
+  const absent = Object.entries(state.live).filter(([key]) => !events.has(key))
+  const { standing, unattributed } = attributeBroken(document.broken, absent)
   const draft: Draft = {
     state,
     reading,
     continuity: continuityOf(state, reading),
+    unattributed,
     live: new Map(Object.entries(state.live)),
     ended: new Map(Object.entries(state.ended)),
     transitions: [],
   }
-  const mayStillStand = stoodFor(document.broken)
-  for (const [key, known] of Object.entries(state.live)) {
-    if (!events.has(key) && !draft.continuity.stale && !mayStillStand(key, known)) miss(draft, key, known)
+  if (!draft.continuity.stale) {
+    for (const [key, known] of absent) if (!standing.has(key)) miss(draft, key, known)
   }
   for (const [key, event] of events) meet(draft, key, event)
   forgetEnded(draft, events)
@@ -148,7 +143,7 @@ function absenceOf(draft: Draft, known: LiveEvent): Absence {
     approved: known.approved,
     restartsThisVm: /^(?:reboot|redeploy)$/i.test(known.event.eventType) && namesThisVm(known.event.resources, reading.vmName) === true,
     notBeforePassed: notBefore !== null && notBefore > (state.lastGoodPollAt ?? reading.at) && notBefore <= reading.at,
-    inconclusive: continuity.inconclusive,
+    inconclusive: continuity.inconclusive ?? (draft.unattributed ? 'unreadable' : null),
   }
 }
 
@@ -165,14 +160,6 @@ const isSameStatus = (before: ScheduledEvent, after: ScheduledEvent): boolean =>
 function losesContent(before: ScheduledEvent, after: ScheduledEvent): boolean {
   return after.unreadable?.some((field) => before.unreadable?.includes(field) !== true) ?? false
 }
-
-/** What broken entries stand for: an event by its id, or without one whatever has the same type and resources. */
-function stoodFor(broken: readonly BrokenEntry[]): (key: string, known: LiveEvent) => boolean {
-  const marks = new Set(broken.map(({ key, eventType, resources }) => key ?? likeness(eventType, resources)))
-  return (key, { event }) => marks.has(key) || marks.has(likeness(event.eventType, event.resources))
-}
-
-const likeness = (eventType: string | null, resources: readonly string[]): string => JSON.stringify([eventType, resources])
 
 /** What stands in the document with a terminal status stays remembered, else it would be told again. */
 function forgetEnded({ ended, reading }: Draft, standing: ReadonlyMap<string, ScheduledEvent>): void {

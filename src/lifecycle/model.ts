@@ -125,8 +125,8 @@ export interface Evidence {
   readonly bootChanged: boolean | null
   /** Where an uncertain verdict leans one way. */
   readonly likely?: 'completed' | 'cancelled'
-  /** Why nothing was concluded: gap over 24 h, incarnation restarted, or contradicting signs. */
-  readonly inconclusive?: 'gap' | 'restart' | 'contradiction'
+  /** Why nothing was concluded: gap over 24 h, incarnation restarted, an entry that may be this very event, or contradicting signs. */
+  readonly inconclusive?: 'gap' | 'restart' | 'unreadable' | 'contradiction'
 }
 
 export interface Change {

@@ -17,7 +17,7 @@ export interface Absence {
   /** NotBefore lies after the last good reading and not after this one. */
   readonly notBeforePassed: boolean
   /** Why nothing can be concluded, whatever else is known. */
-  readonly inconclusive: 'gap' | 'restart' | null
+  readonly inconclusive: 'gap' | 'restart' | 'unreadable' | null
 }
 
 export interface Verdict {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { entry, inShort, key, onlyState, started, Watcher } from './watcher.ts'
+import { entry, hours, inShort, key, onlyEnd, onlyState, started, Watcher } from './watcher.ts'
 
 const noId = { EventId: undefined }
 
@@ -25,10 +25,62 @@ describe('an entry without a usable id', () => {
     expect(watcher.poll(2, [entry()]).transitions).toEqual([])
   })
 
-  it.each([{ EventType: 'Freeze' }, { Resources: ['web_0'] }])('with other %j does not', (part) => {
+  const foreign = [null, 'x', 7, {}, entry(noId, { EventType: 'Freeze' }), entry(noId, { Resources: ['web_0'] })]
+
+  it.each(foreign)('that stands for nothing known may be any event that is missing, so no verdict is definite: %j', (broken) => {
     const watcher = new Watcher()
     watcher.poll(1, [entry()])
-    expect(watcher.poll(2, [entry(noId, part)]).transitions.map(inShort)).toEqual(['cancelled/A'])
+    expect(onlyEnd(watcher.poll(2, [broken]))).toMatchObject({
+      outcome: 'vanished',
+      evidence: { rule: 'D', d: 1, inconclusive: 'unreadable' },
+    })
+  })
+
+  it.each([
+    ['one that had started', started, false],
+    ['one that we approved', {}, true],
+  ])('takes the verdict also from %s', (_, part, approved) => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry(part)])
+    if (approved) watcher.approve()
+    expect(onlyEnd(watcher.poll(2, [null]))).toMatchObject({ outcome: 'vanished', evidence: { rule: 'D', inconclusive: 'unreadable' } })
+  })
+
+  it('that stays for ever lets every event end all the same', () => {
+    const watcher = new Watcher()
+    const ids = ['A', 'B', 'C']
+    for (const [index, EventId] of ids.entries()) watcher.poll(index, [null, entry({ EventId })])
+    watcher.poll(ids.length, [null])
+    expect(watcher.told.map(inShort)).toEqual(['scheduled', 'vanished/D', 'scheduled', 'vanished/D', 'scheduled', 'vanished/D'])
+    expect(watcher.state.live).toEqual({})
+  })
+
+  it('that stands for one missing event leaves the verdict on another alone', () => {
+    const watcher = new Watcher()
+    const other = { EventId: 'OTHER', Resources: ['web_7'] }
+    watcher.poll(1, [entry(), entry(other)])
+    expect(watcher.poll(2, [entry(noId, other, noId)]).transitions.map(inShort)).toEqual(['cancelled/A'])
+    expect(Object.keys(watcher.state.live)).toEqual(['other'])
+  })
+
+  it('with type and resources of an event that stands there itself is another one', () => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry(), entry({ EventId: 'OTHER', Resources: ['web_7'] })])
+    expect(onlyEnd(watcher.poll(2, [entry(), entry(noId)])).evidence).toMatchObject({ rule: 'D', inconclusive: 'unreadable' })
+  })
+
+  it('does not hide that a gap or a restart is why nothing is concluded', () => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry()])
+    expect(onlyEnd(watcher.poll(2, [null], 25 * hours)).evidence).toMatchObject({ rule: 'D', inconclusive: 'gap' })
+  })
+})
+
+describe('an entry with an id of its own', () => {
+  it('stands for no other event', () => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry()])
+    expect(watcher.poll(2, [entry({ EventId: 'OTHER', EventStatus: 5 })]).transitions.map(inShort)).toEqual(['cancelled/A'])
   })
 })
 
