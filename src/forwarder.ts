@@ -114,8 +114,10 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       now,
       random,
       log,
-      onSettled: (_, outcome, { latencyMs }) =>
-        metrics.delivery(configured.name, outcome.status, outcome.status === 'delivered' ? latencyMs / 1000 : null),
+      onSettled: (_, outcome, { latencyMs }) => {
+        const expired = outcome.status === 'rejected' && outcome.code === 'expired'
+        metrics.delivery(configured.name, expired ? 'expired' : outcome.status, outcome.status === 'delivered' ? latencyMs / 1000 : null)
+      },
     })
     return { configured, sink, dispatcher }
   })
@@ -214,7 +216,11 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   })
   releases.defer(() => approvals?.stop())
 
-  const janitor = createJanitor({ store, log, onPruned: (sink, state, count) => metrics.pruned(sink, state, count) })
+  const janitor = createJanitor({
+    store,
+    log,
+    onPruned: (sink, state, count) => (state === 'pending' ? metrics.delivery(sink, 'expired', null) : metrics.pruned(sink, state, count)),
+  })
   releases.defer(() => janitor.close())
 
   const statusParts = (): StatusParts => ({
@@ -233,11 +239,15 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     approvals: approvals?.status() ?? null,
   })
   if (config.admin.listen !== false) {
-    const admin = await startAdmin(config.admin.listen, {
-      metrics: () => metrics.registry.metrics(),
-      readiness: () => readinessOf(statusParts()),
-      status: () => statusOf(statusParts()),
-    })
+    const admin = await startAdmin(
+      config.admin.listen,
+      {
+        metrics: () => metrics.registry.metrics(),
+        readiness: () => readinessOf(statusParts()),
+        status: () => statusOf(statusParts()),
+      },
+      log,
+    )
     releases.defer(() => admin.close())
     log.info({ url: admin.url }, 'the admin endpoint listens')
   }

@@ -5,6 +5,8 @@ import type { ImdsHealth } from './imds/health.ts'
 import type { RememberedState } from './lifecycle/model.ts'
 import type { SinkHealth } from './outbox/dispatcher.ts'
 
+/** One poll that is lost says nothing: IMDS answers 429 now and then. */
+const lostPolls = 3
 /** A sink that fails for longer is a reason not to be ready. */
 const sinkBoundMs = 5 * 60_000
 
@@ -65,7 +67,8 @@ export interface StatusParts {
 
 export function readinessOf({ imds, sinks, storeProblem, now }: Pick<StatusParts, 'imds' | 'sinks' | 'storeProblem' | 'now'>): Readiness {
   const reasons: string[] = []
-  if (imds.state === 'failing' || imds.state === 'unreachable') reasons.push(`IMDS gives no document: ${imds.detail}`)
+  if (imds.state === 'unreachable' || (imds.state === 'failing' && imds.failures >= lostPolls))
+    reasons.push(`IMDS gives no document: ${imds.detail}`)
   if (storeProblem !== null) reasons.push(`the state file cannot be written: ${storeProblem}`)
   for (const { name, health } of sinks) {
     if (health.state === 'halted') reasons.push(`sink ${name} is halted: ${health.reason}`)

@@ -16,13 +16,16 @@ const knownStatuses = new Set(['scheduled', 'started', 'completed', 'cancelled',
 const typeLabel = (type: string): string => (knownTypes.has(type) ? type : 'other')
 const statusLabel = (status: string): string => (knownStatuses.has(status.toLowerCase()) ? status.toLowerCase() : 'other')
 
+const outcomes = ['delivered', 'retry', 'rejected', 'expired'] as const
+
 export interface Metrics {
   readonly registry: Registry
   /** `at` in milliseconds since the epoch. */
   poll(result: string, at: number): void
   transition(transition: Transition): void
   anomaly(kind: string): void
-  delivery(sink: string, outcome: 'delivered' | 'retry' | 'rejected', latencySeconds: number | null): void
+  /** `expired`: a dead letter because its time ran out. */
+  delivery(sink: string, outcome: (typeof outcomes)[number], latencySeconds: number | null): void
   pruned(sink: string, state: string, count: number): void
   approval(outcome: 'relayed' | 'refused' | 'failed', code: string): void
 }
@@ -96,7 +99,8 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     registers,
     collect() {
       const at = source.remembered().lastGoodPollAt
-      if (at !== null) this.set(at / 1000)
+      if (at === null) this.remove()
+      else this.set(at / 1000)
     },
   })
   new Gauge({
@@ -104,9 +108,10 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
     help: 'DocumentIncarnation of the last accepted document; absent where it is no number.',
     registers,
     collect() {
-      this.reset()
       const incarnation = incarnationNumber(source.remembered().incarnation)
-      if (incarnation !== null) this.set(incarnation)
+      // 0 is an incarnation: unknown is absent.
+      if (incarnation === null) this.remove()
+      else this.set(incarnation)
     },
   })
   new Gauge({
@@ -121,24 +126,27 @@ export function createMetrics(version: string, source: MetricsSource): Metrics {
       }
     },
   })
-  const perSink = (name: string, help: string, value: (sink: ReturnType<MetricsSource['sinks']>[number]) => number): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames: ['sink'],
-      registers,
-      collect() {
-        this.reset()
-        for (const sink of source.sinks()) this.set({ sink: sink.name }, value(sink))
-      },
-    })
-  }
-  perSink('foreshock_outbox_depth', 'Events that wait for this sink.', (sink) => sink.pending)
-  perSink('foreshock_outbox_oldest_age_seconds', 'Age of the oldest event that waits.', (sink) =>
-    sink.oldestPendingAt === null ? 0 : Math.max(0, source.now() - sink.oldestPendingAt) / 1000,
-  )
-  perSink('foreshock_dead_letters', 'Events that this sink refused for good.', (sink) => sink.dead)
-  perSink('foreshock_sink_healthy', '1 while deliveries succeed, 0 while they fail.', (sink) => (sink.health.state === 'ok' ? 1 : 0))
+  const perSink = (name: string, help: string) => new Gauge({ name, help, labelNames: ['sink'], registers })
+  new Gauge({
+    name: 'foreshock_outbox_depth',
+    help: 'Events that wait for this sink.',
+    labelNames: ['sink'],
+    registers,
+    // The outbox is asked once a scrape, for the gauges below as well: they are read after this one.
+    collect() {
+      for (const { name: sink, ...status } of source.sinks()) {
+        this.set({ sink }, status.pending)
+        dead.set({ sink }, status.dead)
+        healthy.set({ sink }, status.health.state === 'ok' ? 1 : 0)
+        oldest.set({ sink }, status.oldestPendingAt === null ? 0 : Math.max(0, source.now() - status.oldestPendingAt) / 1000)
+      }
+    },
+  })
+  const oldest = perSink('foreshock_outbox_oldest_age_seconds', 'Age of the oldest event that waits.')
+  const dead = perSink('foreshock_dead_letters', 'Events that this sink refused for good.')
+  const healthy = perSink('foreshock_sink_healthy', '1 while deliveries succeed, 0 while they fail.')
+  // From the start, so that the first failure of a sink is an increase like any other.
+  for (const { name: sink } of source.sinks()) for (const outcome of outcomes) deliveries.inc({ sink, outcome }, 0)
 
   let lastGoodAt: number | null = null
   return {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { SinkLog } from '../../sinks/contract.ts'
 import { ForeshockError } from '../../sinks/error.ts'
 
 /** Whether something is well, and if not, why; the reasons are for people. */
@@ -20,24 +21,19 @@ export interface AdminParts {
  * Plain HTTP without authentication, so it belongs on loopback. `listen` is `host:port`; port 0 picks a free one.
  * Throws `unreachable` where the address cannot be had.
  */
-export async function startAdmin(listen: string, parts: AdminParts): Promise<{ url: string; close(): Promise<void> }> {
+export async function startAdmin(listen: string, parts: AdminParts, log: SinkLog): Promise<{ url: string; close(): Promise<void> }> {
   const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(listen) ?? []
   const server = createServer((request, response) => void answer(request, response, parts))
   server.headersTimeout = 5_000
   server.requestTimeout = 10_000
   server.maxConnections = 64
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) =>
-      reject(
-        new ForeshockError(
-          'unreachable',
-          `the admin endpoint cannot listen on ${listen}: ${cause.message}; set admin.listen to a free address, or to port 0`,
-          {
-            cause,
-          },
-        ),
-      ),
-    )
+    // Armed for good: an error of the listening socket later on (EMFILE) ends nothing.
+    server.on('error', (cause) => {
+      if (server.listening) log.warn({ reason: cause.message }, 'the admin endpoint met an error')
+      const message = `the admin endpoint cannot listen on ${listen}: ${cause.message}; set admin.listen to a free address, or to port 0`
+      reject(new ForeshockError('unreachable', message, { cause }))
+    })
     server.listen(Number(port), host.replace(/^\[(.*)\]$/, '$1'), resolve)
   })
   const address = server.address()

@@ -17,4 +17,6 @@ if (major < needed) {
   for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']) setFlagsFromString(flag)
   const { main } = await import('./program.ts')
   process.exitCode = await main(process.argv)
+  // Everything was closed. What still holds the process (a connection attempt that hangs) is given up.
+  setTimeout(() => process.exit(), 2_000).unref()
 }

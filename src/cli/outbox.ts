@@ -10,7 +10,6 @@ import { table } from './table.ts'
 
 interface Where {
   readonly config?: string
-  readonly state?: string
   readonly json?: boolean
 }
 interface Filter {
@@ -98,9 +97,9 @@ async function withStore(options: { readonly config?: string; readonly file?: st
 
 function list(store: Store, { sink, state, limit, json }: Filter & { limit: number; json?: boolean }): void {
   const sinks = store.summarize().filter(({ name }) => sink === undefined || name === sink)
-  const deliveries = store.list({ limit, ...(sink !== undefined && { sink }), ...(state !== undefined && { state }) })
   // What was delivered is history: shown when it is asked for.
-  const shown = state === undefined ? deliveries.filter((delivery) => delivery.state !== 'delivered') : deliveries
+  const states: readonly DeliveryState[] = state === undefined ? ['pending', 'dead'] : [state]
+  const shown = store.list({ limit, states, ...(sink !== undefined && { sink }) })
   if (json === true) {
     process.stdout.write(`${JSON.stringify({ sinks, deliveries: shown }, null, 2)}\n`)
     return

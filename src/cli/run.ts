@@ -36,6 +36,8 @@ const leastUptimeMs = 10_000
 
 async function runOn(config: Config, log: Logger): Promise<number> {
   const stop = stopSignal(log)
+  // A promise that somebody's SDK left behind must not end the other sinks; what it was about comes back by its own retry.
+  process.on('unhandledRejection', (error) => log.error({ err: error }, 'a rejected promise that nobody handled: please report this'))
   try {
     for (;;) {
       const startedAt = performance.now()
@@ -63,7 +65,11 @@ async function runUntil(signal: AbortSignal, config: Config, log: Logger): Promi
   const told = systemd(process.env, wellness, (message) => log.warn({}, message))
   try {
     forwarder.start()
-    log.info({ version, config: config.file, sinks: config.sinks.map(({ name }) => name) }, 'foreshock runs')
+    const { imds, state, sinks } = config
+    log.info(
+      { version, config: config.file, imds: imds.endpoint, state: state.path, sinks: sinks.map(({ name }) => name) },
+      'foreshock runs',
+    )
     told.ready(wellness())
     const stopped = new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
@@ -83,16 +89,15 @@ async function runOnce(config: Config, log: Logger): Promise<number> {
   const stop = stopSignal(log)
   const forwarder = await create({ ...config, admin: { listen: false } }, log)
   try {
-    const { imds, waiting } = await forwarder.once({ signal: stop.signal })
+    const { imds, stored, waiting } = await forwarder.once({ signal: stop.signal })
     if (imds.kind === 'failure') {
       log.error({ reason: imds.reason }, `IMDS gave no document: ${imds.detail}`)
       return exit.unreachable
     }
     if (waiting > 0) log.warn({ waiting }, 'not everything could be delivered: the rest waits in the outbox for the next run')
-    return waiting > 0 ? exit.tryAgain : exit.done
+    return stored && waiting === 0 ? exit.done : exit.tryAgain
   } catch (error) {
-    if (!stop.signal.aborted || error !== stop.signal.reason) throw error
-    log.warn({}, 'stopped before IMDS had answered: nothing was concluded')
+    if (!stop.signal.aborted) throw error
     return exit.tryAgain
   } finally {
     await forwarder.close()

@@ -35,7 +35,8 @@ export interface ListedDelivery extends Delivery {
 
 export interface ListFilter {
   readonly sink?: string
-  readonly state?: DeliveryState
+  /** All where it is missing. */
+  readonly states?: readonly DeliveryState[]
   /** 100 where it is missing. */
   readonly limit?: number
 }
@@ -81,15 +82,15 @@ function oldestPendingAt(db: Connection, sink: string): number | null {
 }
 
 /** Oldest first. */
-export function listDeliveries(db: Connection, { sink, state, limit = 100 }: ListFilter): ListedDelivery[] {
+export function listDeliveries(db: Connection, { sink, states, limit = 100 }: ListFilter): ListedDelivery[] {
   return db
     .all(
       `SELECT d.*, e.id, e.source, e.type, e.created_at FROM deliveries d JOIN events e ON e.seq = d.seq
-       WHERE (? IS NULL OR d.sink = ?) AND (? IS NULL OR d.state = ?) ORDER BY d.seq, d.sink LIMIT ?`,
+       WHERE (? IS NULL OR d.sink = ?) AND (? IS NULL OR d.state IN (SELECT value FROM json_each(?))) ORDER BY d.seq, d.sink LIMIT ?`,
       sink ?? null,
       sink ?? null,
-      state ?? null,
-      state ?? null,
+      states === undefined ? null : JSON.stringify(states),
+      JSON.stringify(states ?? []),
       limit,
     )
     .map((row) => ({

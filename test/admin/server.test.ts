@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { afterEach, describe, expect, it } from 'vitest'
+import { captureLog } from '../outbox/outbox-events.ts'
 import { createMetrics, type MetricsSource } from '../../src/admin/metrics.ts'
 import { startAdmin } from '../../src/admin/server.ts'
 import type { ScheduledEvent } from '../../src/lifecycle/model.ts'
@@ -11,11 +12,15 @@ afterEach(async () => {
 })
 
 async function start(listen = '127.0.0.1:0', ready = true) {
-  const server = await startAdmin(listen, {
-    metrics: async () => 'foreshock_build_info 1\n',
-    readiness: () => ({ ready, reasons: ready ? [] : ['IMDS does not answer'] }),
-    status: () => ({ version: '1.2.3' }),
-  })
+  const server = await startAdmin(
+    listen,
+    {
+      metrics: async () => 'foreshock_build_info 1\n',
+      readiness: () => ({ ready, reasons: ready ? [] : ['IMDS does not answer'] }),
+      status: () => ({ version: '1.2.3' }),
+    },
+    captureLog(),
+  )
   open.push(server)
   return server
 }

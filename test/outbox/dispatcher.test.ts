@@ -83,7 +83,7 @@ describe('order and concurrency', () => {
             const order = arrived.filter((one) => one.lane === lane).map(({ id }) => Number(id))
             expect(order).toEqual(order.toSorted((one, other) => one - other))
           }
-          expect(arrived).toHaveLength(outbox.store.list({ state: 'delivered' }).length)
+          expect(arrived).toHaveLength(outbox.store.list({ states: ['delivered'] }).length)
           await dispatcher.close()
           outbox.database.close()
         },
@@ -168,7 +168,7 @@ describe('recording outcomes', () => {
     outbox.clock.offsetMs += 60_001
     await dispatcher.drain(soon())
     expect(ids(sink.calls)).toEqual(['young'])
-    expect(outbox.store.list({ state: 'dead' })).toMatchObject([{ id: 'old', lastCode: 'expired', attempts: 0 }])
+    expect(outbox.store.list({ states: ['dead'] })).toMatchObject([{ id: 'old', lastCode: 'expired', attempts: 0 }])
     expect(dispatcher.settled).toContainEqual({ id: 'old', outcome: expect.objectContaining({ code: 'expired' }), attempts: 0 })
   })
 
@@ -180,7 +180,7 @@ describe('recording outcomes', () => {
     outbox.database.db.run(`UPDATE events SET body = '{"id":"2"}' WHERE id = '2'`)
     await dispatch(outbox, { sink }).drain(soon())
     expect(ids(sink.calls)).toEqual(['3'])
-    expect(outbox.store.list({ state: 'dead' })).toMatchObject([{ lastCode: 'unreadable' }, { lastCode: 'unreadable' }])
+    expect(outbox.store.list({ states: ['dead'] })).toMatchObject([{ lastCode: 'unreadable' }, { lastCode: 'unreadable' }])
   })
 
   it('loses nothing while the disk is full: says so once, and records the outcome when there is space', async () => {

@@ -168,7 +168,7 @@ describe('the end of its time', () => {
       { sink: 'a', id: '1', attempts: 1 },
       { sink: 'gone', id: '1', attempts: 0 },
     ])
-    expect(store.list({ state: 'dead' })).toMatchObject([
+    expect(store.list({ states: ['dead'] })).toMatchObject([
       { sink: 'a', lastCode: 'expired', lastDetail: 'last failure: http_503: later' },
       { sink: 'gone', lastCode: 'expired', lastDetail: 'never tried' },
     ])
