@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
 import { ForeshockError } from '../error.ts'
@@ -33,6 +34,8 @@ export async function readClientTls(given: ClientTls): Promise<TlsMaterial> {
     if (value !== undefined) material[part] = await readPem(part, value)
   }
   try {
+    // OpenSSL skips authorities that it cannot read.
+    if (material.ca !== undefined) new X509Certificate(material.ca)
     createSecureContext(material)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'

@@ -51,7 +51,6 @@ export const testAuth = {
 
 /** Entra ID and the logs ingestion API on one free port, over TLS, as far as the real SDKs need them. */
 export async function startAzureMonitor(): Promise<AzureMonitor> {
-  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../fixtures/tls', name), 'utf8')
   const rows: Record<string, unknown>[] = []
   const uploads: { path: string; version: string | null; authorization: string; encoding: string; agent: string }[] = []
   const tokenRequests: URLSearchParams[] = []
@@ -59,10 +58,6 @@ export async function startAzureMonitor(): Promise<AzureMonitor> {
   let reply: Reply = { does: 'take' }
   let refusal: number | undefined
   let upcoming = Promise.withResolvers<void>()
-
-  const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
-  }
 
   const token = (response: ServerResponse, body: string): void => {
     tokenRequests.push(new URLSearchParams(body))
@@ -84,9 +79,6 @@ export async function startAzureMonitor(): Promise<AzureMonitor> {
     rows.push(...z.array(z.record(z.string(), z.unknown())).parse(JSON.parse(String(encoding === 'gzip' ? gunzipSync(body) : body))))
     response.writeHead(204).end()
   }
-
-  /** @azure/identity asks through the agent that the whole process shares, which keeps connections that are no sink's to close. */
-  const closing = (response: ServerResponse): ServerResponse => response.setHeader('connection', 'close')
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request)
@@ -136,4 +128,17 @@ export async function startAzureMonitor(): Promise<AzureMonitor> {
       if (!server.listening) await listen(port)
     },
   }
+}
+
+/** @azure/identity asks through the agent that the whole process shares, which keeps connections that are no sink's to close. */
+function closing(response: ServerResponse): ServerResponse {
+  return response.setHeader('connection', 'close')
+}
+
+function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+
+function fixture(name: string): Promise<string> {
+  return readFile(join(import.meta.dirname, '../fixtures/tls', name), 'utf8')
 }

@@ -34,6 +34,8 @@ export interface HttpReceiver {
   /** Everything that came, oldest first. */
   readonly requests: readonly ReceivedRequest[]
   behave(behaviour: Behaviour): void
+  /** How it treats requests of one method, whatever `behave` says. */
+  behaveTo(method: string, behaviour: Behaviour): void
   /** The next request that arrives from now on. */
   nextRequest(): Promise<ReceivedRequest>
   /** The events of the requests that were answered with success. */
@@ -51,11 +53,12 @@ export async function startHttpReceiver(tls?: { readonly key: string; readonly c
   const sockets = new Set<Socket>()
   const drips = new Set<NodeJS.Timeout>()
   let behaviour: Behaviour = { does: 'answer', status: 204 }
+  const byMethod = new Map<string, Behaviour>()
   let upcoming = Promise.withResolvers<ReceivedRequest>()
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request)
-    const now = behaviour
+    const now = byMethod.get(request.method ?? '') ?? behaviour
     const received = describeRequest(request, body, now)
     requests.push(received)
     upcoming.resolve(received)
@@ -96,6 +99,7 @@ export async function startHttpReceiver(tls?: { readonly key: string; readonly c
     port,
     requests,
     behave: (next) => (behaviour = next),
+    behaveTo: (method, next) => void byMethod.set(method, next),
     nextRequest: () => upcoming.promise,
     arrived: () => requests.filter((request) => request.accepted).map(({ headers, body }) => arrivedFromHttp(headers, body)),
     connections: () => sockets.size,
