@@ -13,7 +13,7 @@ const options = z
     ...others,
   })
   .superRefine((given, context) => {
-    for (const { path, message } of connectionProblems(given, given.eventHub, ['eventHub'])) {
+    for (const { path, message } of connectionProblems(given, { eventHub: given.eventHub })) {
       context.addIssue({ code: 'custom', path: [...path], message })
     }
   })
@@ -33,8 +33,7 @@ async function openEventHubs(given: EventHubsOptions, context: SinkContext): Pro
   const { EventHubProducerClient } = await import('@azure/event-hubs')
   return await openAzureSink(given, context, {
     noun: 'event hub',
-    entity: given.eventHub,
-    entityOptions: ['eventHub'],
+    names: { eventHub: given.eventHub },
     client(access, eventHub, clientOptions) {
       const more = { ...clientOptions, userAgent: context.agent }
       const producer =

@@ -21,11 +21,7 @@ const options = z
       .describe('`event`: a session for each event id, for queues and subscriptions that require sessions.'),
   })
   .superRefine((given, context) => {
-    if (given.queue !== undefined && given.topic !== undefined) {
-      context.addIssue({ code: 'custom', path: ['topic'], message: 'expected a queue or a topic, got both: remove one' })
-      return
-    }
-    for (const { path, message } of connectionProblems(given, given.queue ?? given.topic, ['queue', 'topic'])) {
+    for (const { path, message } of connectionProblems(given, { queue: given.queue, topic: given.topic })) {
       context.addIssue({ code: 'custom', path: [...path], message })
     }
   })
@@ -45,8 +41,7 @@ async function openServiceBus(given: ServiceBusOptions, context: SinkContext): P
   const { ServiceBusClient } = await import('@azure/service-bus')
   return await openAzureSink(given, context, {
     noun: given.topic === undefined ? 'queue' : 'topic',
-    entity: given.queue ?? given.topic,
-    entityOptions: ['queue', 'topic'],
+    names: { queue: given.queue, topic: given.topic },
     client(access, entity, clientOptions) {
       const more = { ...clientOptions, userAgentOptions: { userAgentPrefix: context.agent } }
       const client =

@@ -48,14 +48,19 @@ export interface Problem {
   readonly message: string
 }
 
+/** The options that can name the entity, and what they say: `{ queue: undefined, topic: 'maintenance' }`. */
+export type EntityNames = Readonly<Record<string, string | undefined>>
+
 /**
- * What is wrong across options. `entity` is what they name, `entityOptions` the options that could. A connection string from a file is not read
- * here: what is wrong with it shows when the sink connects.
+ * What is wrong across options. A connection string from a file is not read here: what is wrong with it shows when the sink connects.
  */
-export function connectionProblems(options: ConnectionOptions, entity: string | undefined, entityOptions: readonly string[]): Problem[] {
-  const { auth, namespace, customEndpoint } = options
-  const [first = ''] = entityOptions
-  const wanted = entityOptions.join(' or ')
+export function connectionProblems({ auth, namespace, customEndpoint }: ConnectionOptions, names: EntityNames): Problem[] {
+  const given = Object.keys(names).filter((option) => names[option] !== undefined)
+  const [option = '', second] = given.length > 0 ? given : Object.keys(names)
+  if (given.length > 1 && second !== undefined)
+    return [{ path: [second], message: `expected one of ${given.join(' and ')}, got both: remove one` }]
+  const entity = names[option]
+  const wanted = Object.keys(names).join(' or ')
   if (auth.type !== 'connection-string') {
     const problems: Problem[] = []
     if (namespace === undefined) {
@@ -63,7 +68,7 @@ export function connectionProblems(options: ConnectionOptions, entity: string | 
     } else if (!namespace.includes('.') && namespace !== 'localhost' && customEndpoint === undefined) {
       problems.push({ path: ['namespace'], message: `expected the full host name: ${namespace}.servicebus.windows.net?` })
     }
-    if (entity === undefined) problems.push({ path: [first], message: `missing: name the ${wanted}` })
+    if (entity === undefined) problems.push({ path: [option], message: `missing: name the ${wanted}` })
     return problems
   }
   const parsed = typeof auth.connectionString === 'string' ? parseConnectionString(auth.connectionString) : undefined
@@ -73,10 +78,10 @@ export function connectionProblems(options: ConnectionOptions, entity: string | 
     problems.push({ path: ['namespace'], message: 'is not the host in the Endpoint of the connection string: remove one of the two' })
   }
   if (entity === undefined && parsed.entityPath === undefined) {
-    problems.push({ path: [first], message: `missing: name the ${wanted}, or take a connection string with EntityPath` })
+    problems.push({ path: [option], message: `missing: name the ${wanted}, or take a connection string with EntityPath` })
   }
   if (entity !== undefined && parsed.entityPath !== undefined && entity !== parsed.entityPath) {
-    problems.push({ path: [first], message: 'is not the EntityPath of the connection string: remove one of the two' })
+    problems.push({ path: [option], message: 'is not the EntityPath of the connection string: remove one of the two' })
   }
   return problems
 }

@@ -1,6 +1,6 @@
 import { ForeshockError } from '../error.ts'
 import { readSecret } from '../secret.ts'
-import { endpointOf, connectionProblems, type ConnectionOptions } from './connection-options.ts'
+import { connectionProblems, endpointOf, type ConnectionOptions, type EntityNames } from './connection-options.ts'
 import { connectionStringProblem, parseConnectionString } from './connection-string.ts'
 import type { Target } from './dial.ts'
 
@@ -15,14 +15,10 @@ interface Connection {
 const ports = { websockets: 443, tls: 5671, plain: 5672 } as const
 
 /**
- * Resolves the options anew for each connection, so that a secret file that was rotated is read again. `entityOptions` as in
- * `connectionProblems`. Throws `config_invalid` for a file that cannot be read, `sink_unusable` for a connection string that does not fit.
+ * Resolves the options anew for each connection, so that a secret file that was rotated is read again. Throws `config_invalid` for a file that cannot be read, `sink_unusable` for a connection string that does not fit.
  */
-export async function resolveConnection(
-  options: ConnectionOptions,
-  entity: string | undefined,
-  entityOptions: readonly string[],
-): Promise<Connection> {
+export async function resolveConnection(options: ConnectionOptions, names: EntityNames): Promise<Connection> {
+  const entity = Object.values(names).find((name) => name !== undefined)
   const { auth, namespace = '', transport, customEndpoint } = options
   const custom = customEndpoint === undefined ? undefined : endpointOf(customEndpoint)
   if (auth.type !== 'connection-string') {
@@ -34,7 +30,7 @@ export async function resolveConnection(
   }
   const connectionString = (await readSecret(auth.connectionString)).trim()
   const resolved = { ...options, auth: { ...auth, connectionString } }
-  const message = connectionStringProblem(connectionString) ?? connectionProblems(resolved, entity, entityOptions).map(sentence)[0]
+  const message = connectionStringProblem(connectionString) ?? connectionProblems(resolved, names).map(sentence)[0]
   const parsed = parseConnectionString(connectionString)
   if (message !== undefined || parsed === undefined) throw new ForeshockError('sink_unusable', `connection string: ${message}`)
   return {

@@ -1,7 +1,7 @@
 import type { TokenCredential } from '@azure/identity'
 import type { Sink, SinkContext } from '../contract.ts'
 import type { RheaSocketClass } from './amqp-socket.ts'
-import type { ConnectionOptions } from './connection-options.ts'
+import type { ConnectionOptions, EntityNames } from './connection-options.ts'
 import { resolveConnection } from './connection.ts'
 import { credentialOf, forLinks } from './credential.ts'
 import { dialer } from './dial.ts'
@@ -23,9 +23,7 @@ export interface ClientOptions {
 export interface Kind {
   /** For people: `event hub`, `queue`, `topic`. */
   readonly noun: string
-  readonly entity: string | undefined
-  /** Names of the options that could name it. */
-  readonly entityOptions: readonly string[]
+  readonly names: EntityNames
   readonly client: (access: Access, entity: string, options: ClientOptions) => Client
 }
 
@@ -39,7 +37,7 @@ export async function openAzureSink(options: ConnectionOptions, context: SinkCon
   const link = createWarmLink({
     log: context.log,
     async plan() {
-      const { target, entity, connectionString } = await resolveConnection(options, kind.entity, kind.entityOptions)
+      const { target, entity, connectionString } = await resolveConnection(options, kind.names)
       return {
         dial: dialer(target, context.env),
         async connect(webSocket) {
@@ -53,5 +51,6 @@ export async function openAzureSink(options: ConnectionOptions, context: SinkCon
       }
     },
   })
-  return sinkOver(link, `the ${kind.noun}${kind.entity === undefined ? '' : ` ${kind.entity}`}`)
+  const entity = Object.values(kind.names).find((name) => name !== undefined)
+  return sinkOver(link, `the ${kind.noun}${entity === undefined ? '' : ` ${entity}`}`)
 }
