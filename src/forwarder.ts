@@ -209,6 +209,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     observer,
     identity: () => identity.current(),
     imds: () => poller.health(),
+    env,
     now,
     random,
     log,

@@ -8,6 +8,7 @@ import type { EventsDocument } from '../lifecycle/model.ts'
 import type { Logger } from '../log.ts'
 import type { Observer } from '../observer.ts'
 import type { Store } from '../outbox/store.ts'
+import { agent } from '../version.ts'
 import { createApprover } from './approver.ts'
 import { createBudget } from './budget.ts'
 import { createCommandRunner } from './command-runner.ts'
@@ -29,6 +30,7 @@ export interface ApprovalsOptions {
   readonly observer: Observer
   readonly identity: () => Identity | null
   readonly imds: () => ImdsHealth
+  readonly env: NodeJS.ProcessEnv
   readonly now: () => number
   /** A number in [0, 1). */
   readonly random: () => number
@@ -98,7 +100,7 @@ export async function createApprovals(options: ApprovalsOptions): Promise<Approv
       ? undefined
       : createControlQueue({
           control,
-          open: () => openServiceBus(control),
+          open: () => openServiceBus(control, { env: options.env, agent }),
           sessionId: () => sessionOf(control.session, identity()),
           ready: () => identity() !== null && options.imds().state === 'ok',
           read: await openReader(config, log),

@@ -1,5 +1,6 @@
-import type { ServiceBusClient, ServiceBusReceivedMessage } from '@azure/service-bus'
+import type { ServiceBusReceivedMessage } from '@azure/service-bus'
 import type { CloudEvent } from '../../sinks/cloud-event.ts'
+import { lineOf } from '../../sinks/azure/failures.ts'
 import type { SinkLog } from '../../sinks/contract.ts'
 import { ForeshockError } from '../../sinks/error.ts'
 import type { ControlConfig } from '../config/approvals.ts'
@@ -7,11 +8,11 @@ import { pause } from '../imds/pause.ts'
 import type { Ask, Decided } from './approver.ts'
 import { keepLock } from './lock-keeper.ts'
 import type { Envelope } from './message.ts'
-import { closing, openQueueLink, type QueueLink } from './queue-link.ts'
+import { openQueueLink, type QueueLink } from './queue-link.ts'
 import { deliveryOf, envelopeOf, expiryOf } from './queue-message.ts'
 import { createReplies, type Replies } from './replies.ts'
 import type { ApprovalRequest } from './request.ts'
-import { problemOf } from './service-bus.ts'
+import type { ServiceBus } from './service-bus.ts'
 import { isLast, pauseMs, settlementOf } from './settlement.ts'
 
 const longestBackoffMs = 30_000
@@ -23,7 +24,7 @@ const skewMs = 60_000
 
 export interface ControlQueueOptions {
   readonly control: ControlConfig
-  readonly open: () => Promise<ServiceBusClient>
+  readonly open: () => Promise<ServiceBus>
   /** Undefined while it is not known: this VM's name comes from instance metadata. null: no sessions. */
   readonly sessionId: () => string | null | undefined
   /** Whether IMDS can be read, so that a message can be judged at all. */
@@ -71,7 +72,7 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
     state = { state: next, since: now() }
   }
   const fail = (error: unknown): void => {
-    const detail = problemOf(error)
+    const detail = lineOf(error)
     if (state.state !== 'failing' || state.detail !== detail) {
       log.warn({ queue: nameOf(control), problem: detail }, `approvals cannot be received, which is tried again for ever: ${detail}`)
     }
@@ -96,7 +97,7 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
 
   /** One client, until something breaks or the end. While IMDS cannot be read there is no link, so that another may have the session. */
   const connect = async (alive: () => void): Promise<void> => {
-    let client: ServiceBusClient | undefined
+    let bus: ServiceBus | undefined
     try {
       while (!signal.aborted) {
         const sessionId = options.sessionId()
@@ -105,29 +106,29 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
           await pause(idleMs, { signal, now })
           continue
         }
-        client ??= await options.open()
-        await serve(client, sessionId, alive)
+        bus ??= await options.open()
+        bus.broken.throwIfAborted()
+        await serve(bus, sessionId, alive)
       }
     } finally {
-      const opened = client
-      if (opened !== undefined) await closing(() => opened.close())
+      await bus?.close()
     }
   }
 
   /** One link, until it breaks, IMDS falls silent, or the end. */
-  const serve = async (client: ServiceBusClient, sessionId: string | null, alive: () => void): Promise<void> => {
+  const serve = async (bus: ServiceBus, sessionId: string | null, alive: () => void): Promise<void> => {
     await using stack = new AsyncDisposableStack()
-    const link = await openQueueLink(client, control, sessionId, signal)
+    const link = await openQueueLink(bus, control.subscription, sessionId, signal)
     stack.defer(() => link.close())
     alive()
     enter('receiving')
-    const replies = createReplies(client, link.entity, log)
+    const replies = createReplies(bus.client, link.entity, log)
     stack.defer(() => replies.close())
     if (link.session !== null) {
       const lock = keepLock({
         ...link.session,
         now,
-        onLost: (error) => log.warn({ problem: problemOf(error) }, 'the session lock is lost'),
+        onLost: (error) => log.warn({ problem: lineOf(error) }, 'the session lock is lost'),
       })
       stack.defer(() => lock.stop())
     }
@@ -156,7 +157,7 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
       lockedUntil: () => link.lockedUntil(message),
       renew: () => link.renew(message),
       now,
-      onLost: (error) => log.warn({ ...about, problem: problemOf(error) }, 'the lock of a message is lost: it will be delivered again'),
+      onLost: (error) => log.warn({ ...about, problem: lineOf(error) }, 'the lock of a message is lost: it will be delivered again'),
     })
     const deliveryCount = message.deliveryCount ?? 0
     const rest = pauseMs(deliveryCount, control.pauseSeconds * 1000)
@@ -203,7 +204,7 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
   ): Promise<void> => {
     if (!signal.aborted) {
       log.warn(
-        { ...about, problem: problemOf(error), err: error },
+        { ...about, problem: lineOf(error), err: error },
         'a message could not be brought to its end: it is given back and delivered again',
       )
       await pause(rest, { signal, now })
@@ -211,7 +212,7 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
     try {
       await link.abandon(message)
     } catch (lost) {
-      log.debug({ ...about, problem: problemOf(lost) }, 'nor could it be given back: its lock runs out')
+      log.debug({ ...about, problem: lineOf(lost) }, 'nor could it be given back: its lock runs out')
     }
   }
 

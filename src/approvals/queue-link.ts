@@ -1,12 +1,12 @@
-import type { ServiceBusClient, ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSessionReceiver } from '@azure/service-bus'
-import type { ControlConfig } from '../config/approvals.ts'
+import type { ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSessionReceiver } from '@azure/service-bus'
+import { ForeshockError } from '../../sinks/error.ts'
+import { within, type ServiceBus } from './service-bus.ts'
 
 /** Proof that the entity is there and lets us listen. */
 const proofMs = 10_000
 /** A session receiver that lost its link says so to nobody. */
 const lookMs = 1000
-/** Closing waits for answers of the broker, which may never come. */
-const closeMs = 3000
+const closeMs = 2000
 
 /** An open link to the control queue: a receiver, of one session where there are sessions. */
 export interface QueueLink {
@@ -37,39 +37,39 @@ const options = { receiveMode: 'peekLock', maxAutoLockRenewalDurationInMs: 0, sk
 
 /** `sessionId` null: no sessions. Rejects where the entity is not there, does not let us in, or another holds the session. */
 export async function openQueueLink(
-  client: ServiceBusClient,
-  { queue = '', topic, subscription }: Pick<ControlConfig, 'queue' | 'topic' | 'subscription'>,
+  { client, entity: name, broken }: ServiceBus,
+  subscription: string | undefined,
   sessionId: string | null,
   signal: AbortSignal,
 ): Promise<QueueLink> {
-  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(proofMs)])
-  const ofTopic = topic !== undefined && subscription !== undefined
-  const entity = ofTopic ? `${topic}/Subscriptions/${subscription}` : queue
+  const abortSignal = AbortSignal.any([signal, broken, AbortSignal.timeout(proofMs)])
+  const entity = subscription === undefined ? name : `${name}/Subscriptions/${subscription}`
   if (sessionId !== null) {
     const wanted = { ...options, abortSignal }
-    return sessionLink(
-      entity,
-      ofTopic ? await client.acceptSession(topic, subscription, sessionId, wanted) : await client.acceptSession(queue, sessionId, wanted),
-    )
+    const receiver =
+      subscription === undefined
+        ? await client.acceptSession(name, sessionId, wanted)
+        : await client.acceptSession(name, subscription, sessionId, wanted)
+    return sessionLink(entity, receiver, broken)
   }
-  const receiver = ofTopic ? client.createReceiver(topic, subscription, options) : client.createReceiver(queue, options)
+  const receiver = subscription === undefined ? client.createReceiver(name, options) : client.createReceiver(name, subscription, options)
   // A subscription of the SDK would try in silence.
   await receiver.peekMessages(1, { abortSignal })
-  return plainLink(entity, receiver)
+  return plainLink(entity, receiver, broken)
 }
 
-function plainLink(entity: string, receiver: ServiceBusReceiver): QueueLink {
+function plainLink(entity: string, receiver: ServiceBusReceiver, broken: AbortSignal): QueueLink {
   return {
-    ...linkOf(entity, receiver),
+    ...linkOf(entity, receiver, broken),
     lockedUntil: ({ lockedUntilUtc }) => lockedUntilUtc?.getTime() ?? null,
     renew: async (message) => void (await receiver.renewMessageLock(message)),
     session: null,
   }
 }
 
-function sessionLink(entity: string, receiver: ServiceBusSessionReceiver): QueueLink {
+function sessionLink(entity: string, receiver: ServiceBusSessionReceiver, broken: AbortSignal): QueueLink {
   return {
-    ...linkOf(entity, receiver),
+    ...linkOf(entity, receiver, broken),
     lockedUntil: () => null,
     renew: async () => {},
     session: {
@@ -79,16 +79,19 @@ function sessionLink(entity: string, receiver: ServiceBusSessionReceiver): Queue
   }
 }
 
-function linkOf(entity: string, receiver: ServiceBusReceiver): Omit<QueueLink, 'lockedUntil' | 'renew' | 'session'> {
+function linkOf(entity: string, receiver: ServiceBusReceiver, broken: AbortSignal): Omit<QueueLink, 'lockedUntil' | 'renew' | 'session'> {
   return {
     entity,
     async receive(handler, atOnce, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       const stop = (): void => resolve()
+      const lose = (): void => reject(broken.reason)
       signal.addEventListener('abort', stop, { once: true })
+      broken.addEventListener('abort', lose, { once: true })
       if (signal.aborted) resolve()
+      if (broken.aborted) lose()
       const looking = setInterval(() => {
-        if (receiver.isClosed) reject(new Error(`the link to ${entity} was closed by the other side`))
+        if (receiver.isClosed) reject(new ForeshockError('unreachable', `the link to ${entity} was closed by the broker`))
       }, lookMs)
       const subscription = receiver.subscribe(
         { processMessage: handler, processError: async ({ error }) => reject(error) },
@@ -97,32 +100,17 @@ function linkOf(entity: string, receiver: ServiceBusReceiver): Omit<QueueLink, '
       try {
         await promise
         // Drains: what the broker has sent already is still handed over, and can still be settled.
-        await subscription.close()
+        await within(closeMs, () => subscription.close())
       } finally {
         clearInterval(looking)
         signal.removeEventListener('abort', stop)
+        broken.removeEventListener('abort', lose)
       }
     },
     complete: (message) => receiver.completeMessage(message),
     abandon: (message) => receiver.abandonMessage(message),
     deadLetter: (message, deadLetterReason, deadLetterErrorDescription) =>
       receiver.deadLetterMessage(message, { deadLetterReason, deadLetterErrorDescription }),
-    close: () => closing(() => receiver.close()),
+    close: () => within(closeMs, () => receiver.close()),
   }
-}
-
-/** What closing throws says nothing that the operations before did not say. */
-export async function closing(close: () => Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const bound = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, closeMs)
-  })
-  await Promise.race([
-    close().then(
-      () => {},
-      () => {},
-    ),
-    bound,
-  ])
-  clearTimeout(timer)
 }

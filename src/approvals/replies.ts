@@ -2,10 +2,11 @@ import type { ServiceBusClient, ServiceBusReceivedMessage, ServiceBusSender } fr
 import type { CloudEvent } from '../../sinks/cloud-event.ts'
 import type { SinkLog } from '../../sinks/contract.ts'
 import { amqpMessage } from '../../sinks/encodings/amqp.ts'
-import { closing } from './queue-link.ts'
-import { problemOf } from './service-bus.ts'
+import { lineOf } from '../../sinks/azure/failures.ts'
+import { within } from './service-bus.ts'
 
 const timeoutMs = 5000
+const closeMs = 1000
 /** Whoever sends may name a queue that does not exist, a new one each time. */
 const maxSenders = 16
 const entityName = /^[A-Za-z0-9]([A-Za-z0-9._/-]{0,258}[A-Za-z0-9_])?$/
@@ -26,7 +27,7 @@ export function createReplies(client: ServiceBusClient, ownEntity: string, log: 
     const [oldest] = senders
     if (oldest !== undefined && senders.size >= maxSenders) {
       senders.delete(oldest[0])
-      await closing(() => oldest[1].close())
+      await within(closeMs, () => oldest[1].close())
     }
     const sender = client.createSender(entity)
     senders.set(entity, sender)
@@ -61,18 +62,15 @@ export function createReplies(client: ServiceBusClient, ownEntity: string, log: 
             { abortSignal: AbortSignal.timeout(timeoutMs) },
           )
         } catch (error) {
-          log.warn(
-            { replyTo, id: event.id, problem: problemOf(error) },
-            'a reply could not be sent; the event goes to the sinks all the same',
-          )
+          log.warn({ replyTo, id: event.id, problem: lineOf(error) }, 'a reply could not be sent; the event goes to the sinks all the same')
           senders.delete(replyTo)
-          await closing(() => sender.close())
+          await within(closeMs, () => sender.close())
           return
         }
       }
     },
     async close() {
-      await Promise.all([...senders.values()].map((sender) => closing(() => sender.close())))
+      await Promise.all([...senders.values()].map((sender) => within(closeMs, () => sender.close())))
       senders.clear()
     },
   }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { tokenAuthVariants } from '../../sinks/azure/auth.ts'
-import { secretSchema } from '../../sinks/secret.ts'
+import { connectionOptions, connectionProblems, entityName } from '../../sinks/azure/connection-options.ts'
 
 const names = z.array(z.string().min(1)).min(1)
 /** One word, or several of which any will do. */
@@ -104,41 +103,23 @@ const trust = z
   )
   .describe('Whose word counts.')
 
-const auth = z
-  .discriminatedUnion(
-    'type',
-    [
-      z.strictObject({
-        type: z.literal('connection-string'),
-        connectionString: secretSchema.describe('Of a shared access policy with Listen (and Send, for replies).'),
-      }),
-      ...tokenAuthVariants,
-    ],
-    { error: 'expected a type: connection-string, managed-identity, workload-identity or client-secret' },
-  )
-  .describe('How to prove who we are.')
-
-const entity = z.string().regex(/^[A-Za-z0-9]([A-Za-z0-9._/-]{0,258}[A-Za-z0-9_])?$/, 'expected the name of a Service Bus entity')
-
 /** `control`: where approvals come from. */
 export const controlSchema = z
   .strictObject({
     type: z.literal('service-bus').default('service-bus'),
-    namespace: z
-      .string()
-      .regex(/^[a-z0-9.-]+$/i, 'expected a host name such as contoso.servicebus.windows.net')
-      .optional()
-      .describe('Host name of the namespace; part of a connection string.'),
-    queue: entity.optional().describe('Queue of the approvals. Either this, or topic and subscription.'),
-    topic: entity.optional(),
-    subscription: entity.optional(),
+    namespace: connectionOptions.namespace,
+    queue: entityName.optional().describe('Queue of the approvals. Either this, or topic and subscription.'),
+    topic: entityName.optional(),
+    subscription: entityName.optional(),
     session: z
       .string()
       .min(1)
       .max(128)
       .default('none')
       .describe('`none`, `vm` (the name of this VM), `group` (that of its scale set), or a fixed session id.'),
-    auth,
+    auth: connectionOptions.auth,
+    transport: connectionOptions.transport,
+    customEndpoint: connectionOptions.customEndpoint,
     trust: trust.prefault({ type: 'rbac' }),
     maxDeliveryCount: z
       .int()
@@ -160,19 +141,18 @@ export const controlSchema = z
       .describe('Messages at once, without sessions; approvals themselves go one after the other.'),
     replies: z
       .strictObject({
-        queue: entity.describe('Queue to which `approve --via queue` has the reply sent.'),
+        queue: entityName.describe('Queue to which `approve --via queue` has the reply sent.'),
         session: z.boolean().default(false).describe('The queue requires sessions: each asker reads a session of its own.'),
       })
       .optional(),
   })
-  .check(({ value, issues }) => {
-    const add = (path: string, message: string): void => {
-      issues.push({ code: 'custom', path: [path], message, input: value })
-    }
-    if ((value.queue === undefined) === (value.topic === undefined)) add('queue', 'expected either queue, or topic and subscription')
-    if ((value.topic === undefined) !== (value.subscription === undefined)) add('subscription', 'expected topic and subscription together')
-    if (value.auth.type !== 'connection-string' && value.namespace === undefined)
-      add('namespace', 'missing: a token needs to know where to go')
+  .superRefine((given, context) => {
+    const { queue, topic, subscription } = given
+    const add = (path: readonly string[], message: string): void => context.addIssue({ code: 'custom', path: [...path], message })
+    for (const { path, message } of connectionProblems(given, { queue, topic })) add(path, message)
+    if (topic !== undefined && subscription === undefined)
+      add(['subscription'], 'missing: approvals are received from a subscription of the topic')
+    if (topic === undefined && subscription !== undefined) add(['topic'], 'missing: a subscription belongs to a topic')
   })
 
 export type ApprovalsConfig = z.output<typeof approvalsSchema>
