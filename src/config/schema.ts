@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { printableText } from '../events/printable-text.ts'
 import { apiVersions, defaultApiVersion } from '../imds/api-versions.ts'
 import { approvalsSchema, controlSchema } from './approvals.ts'
 
@@ -36,8 +37,8 @@ const imds = z
 
 const identity = z
   .strictObject({
-    source: z.string().min(1).max(512).optional().describe('CloudEvents source, for machines without instance metadata.'),
-    vmName: z.string().min(1).max(128).optional().describe('Name of this VM as it stands in Resources.'),
+    source: printableText.max(512).optional().describe('CloudEvents source, for machines without instance metadata.'),
+    vmName: printableText.max(128).optional().describe('Name of this VM as it stands in Resources.'),
   })
   .prefault({})
 

@@ -1,6 +1,7 @@
 import type { AttributeValue, CloudEvent, JsonObject } from '../../sinks/cloud-event.ts'
 import { ForeshockError } from '../../sinks/error.ts'
 import { fromIso, toIso } from '../lifecycle/instant.ts'
+import { forbidden } from './printable-text.ts'
 import { dataschemaOf, type SchemaName } from './schema-uri.ts'
 
 /** Structured JSON, in bytes: what every intermediary must forward. Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#size-limits */
@@ -71,11 +72,10 @@ function checkedValue(parts: EventParts, name: string, value: AttributeValue): A
   throw invalid(parts, `expected ${name} to be a 32-bit integer, got ${value}`)
 }
 
-/** No control characters, lone surrogates or noncharacters. Source: the type String of the CloudEvents specification. */
 function checkedText(parts: EventParts, name: string, value: string): string {
   const text = value.trim()
   if (text === '') throw invalid(parts, `expected ${name} to be a text, got an empty one`)
-  if (/[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u.test(text)) {
+  if (forbidden.test(text)) {
     throw invalid(parts, `expected ${name} without control characters, got ${JSON.stringify(text.slice(0, 200))}`)
   }
   if (name === 'source' && /[\s<>"{}|\\^`]|[^\x20-\x7e]/.test(text)) {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { JsonObject } from '../../sinks/cloud-event.ts'
 import { capUtf8 } from '../events/cap-utf8.ts'
+import { printableText } from '../events/printable-text.ts'
 import type { BrokenEntry, EventContent, EventsDocument, ScheduledEvent } from '../lifecycle/model.ts'
 import { boundedRaw } from './bounded-raw.ts'
 import { parseNotBefore } from './not-before.ts'
@@ -13,12 +14,9 @@ const maxDescriptionBytes = 4 * 1024
 
 type Parsed = { readonly ok: true; readonly document: EventsDocument } | { readonly ok: false; readonly problem: string }
 
-const printable = (text: string): boolean => /\S/.test(text) && !/[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u.test(text)
-
-/** A word that can become an attribute of a CloudEvent, where control characters are forbidden. */
-const word = z.string().max(maxWord).refine(printable)
-/** Ids are keys of plain objects in the remembered state, and this one key would not be kept as an own property. */
-const eventId = word.transform((text) => text.trim()).refine((id) => id !== '__proto__')
+const word = printableText.max(maxWord)
+/** Folded, ids are keys of plain objects in the remembered state, and this one key would not be kept as an own property. */
+const eventId = word.transform((text) => text.trim()).refine((id) => id.toLowerCase() !== '__proto__')
 
 const blank = z.union([z.null(), z.undefined(), z.string().regex(/^\s*$/)]).transform(() => null)
 const optionalWord = z.union([blank, word])

@@ -241,6 +241,7 @@ describe('an entry', () => {
     ['EventId', 'a\u0000b'],
     ['EventId', 'x'.repeat(257)],
     ['EventId', '__proto__'],
+    ['EventId', ' __PROTO__ '],
     ['EventStatus', undefined],
     ['EventStatus', ''],
     ['EventType', null],
