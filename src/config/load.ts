@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { parseDocument } from 'yaml'
 import { ForeshockError } from '../../sinks/error.ts'
 import { interpolate } from './interpolate.ts'
 import { mistakesOf, pathText, type Mistake } from './mistake.ts'
 import { approvalMistakes } from './approvals.ts'
 import { configSchema, type ConfigFile } from './schema.ts'
 import { configureSinks, type ConfiguredSink } from './sinks.ts'
+import { readYaml } from './yaml.ts'
 
 /** The whole configuration, validated, with every default filled in. */
 export interface Config extends Omit<ConfigFile, 'sinks'> {
@@ -29,14 +29,10 @@ export async function loadConfig(argument: string | undefined, env: NodeJS.Proce
 
 /** Parses the text of a configuration file; YAML, of which JSON is a part. */
 export async function parseConfig(text: string, { env, file }: { env: NodeJS.ProcessEnv; file: string | null }): Promise<Config> {
-  const yaml = parseDocument(text, { prettyErrors: true })
-  if (yaml.errors.length > 0)
-    throw invalid(
-      file,
-      yaml.errors.map((error) => ({ path: [], message: error.message.trim() })),
-    )
+  const yaml = readYaml(text)
+  if (!yaml.ok) throw invalid(file, yaml.mistakes)
   // An empty file means all defaults, as no file does.
-  const written: unknown = yaml.toJS() ?? {}
+  const written: unknown = yaml.value ?? {}
   const filled = interpolate(written, env)
   const parsed = configSchema.safeParse(filled.value)
   const mistakes = [...filled.mistakes]
@@ -48,7 +44,7 @@ export async function parseConfig(text: string, { env, file }: { env: NodeJS.Pro
   const told = new Set(filled.mistakes.map((mistake) => pathText(mistake.path)))
   mistakes.push(...configured.mistakes)
   const distinct = mistakes.filter((mistake) => filled.mistakes.includes(mistake) || !told.has(pathText(mistake.path)))
-  if (distinct.length > 0 || !parsed.success) throw invalid(file, distinct)
+  if (distinct.length > 0 || !parsed.success) throw invalid(file, distinct.map(lineOf))
   return { ...parsed.data, sinks: configured.sinks, file }
 }
 
@@ -75,8 +71,10 @@ const namesOf = (entries: readonly unknown[]): string[] =>
     return typeof name === 'string' ? [name] : []
   })
 
-function invalid(file: string | null, mistakes: readonly Mistake[]): ForeshockError {
+const lineOf = ({ path, message }: Mistake): string => `${pathText(path)}: ${message}`
+
+function invalid(file: string | null, mistakes: readonly string[]): ForeshockError {
   const count = mistakes.length === 1 ? '1 mistake' : `${mistakes.length} mistakes`
-  const lines = mistakes.map((mistake) => `  ${pathText(mistake.path)}: ${mistake.message}`)
+  const lines = mistakes.map((mistake) => `  ${mistake}`)
   return new ForeshockError('config_invalid', [`${count} in ${file ?? 'the configuration'}:`, ...lines].join('\n'))
 }

@@ -83,8 +83,17 @@ sinks:
   })
 
   it('that is no YAML is told with line and column', async () => {
-    expect((await mistakes('scope: [group')).join('\n')).toMatch(/line 1/)
+    expect(await mistakes('scope: [group')).toEqual(['  line 1, column 14: wrong indentation, or a bracket that is not closed'])
   })
+
+  it.each(['identity: { source: " " }', String.raw`identity: { source: "a\nb" }`, String.raw`identity: { vmName: "web\0" }`])(
+    'with %s, which could stand in no event, is a mistake',
+    async (text) => {
+      expect(await mistakes(text)).toEqual([
+        expect.stringMatching(/identity\.(source|vmName): expected a text with .* no control character/),
+      ])
+    },
+  )
 
   it('takes a custom sink by its path, relative to the file, and checks its options by its own schema', async () => {
     const path = join(import.meta.dirname, '../fixtures/custom-sink/config.yaml')

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { ForeshockError } from '../../../sinks/error.ts'
 import { mistakesOf, pathText } from '../../config/mistake.ts'
+import { readYaml } from '../../config/yaml.ts'
 import { allRights } from './token.ts'
 
 /** Names as Azure takes them, so that what works here works there. */
@@ -125,12 +125,12 @@ export async function loadEntities(file?: string): Promise<Entities> {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new ForeshockError('config_invalid', `the entities file ${file} cannot be read: ${why}`, { cause })
   }
-  const yaml = parseDocument(text, { prettyErrors: true })
-  if (yaml.errors.length > 0) {
-    const lines = yaml.errors.map((error) => `  ${error.message.trim()}`)
+  const yaml = readYaml(text)
+  if (!yaml.ok) {
+    const lines = yaml.mistakes.map((mistake) => `  ${mistake}`)
     throw new ForeshockError('config_invalid', [`${file} is no valid YAML:`, ...lines].join('\n'))
   }
-  return parseEntities(yaml.toJS() ?? {}, file)
+  return parseEntities(yaml.value ?? {}, file)
 }
 
 /** Fills in the defaults. `origin` names the source in the error. */

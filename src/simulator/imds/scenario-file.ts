@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { ForeshockError } from '../../../sinks/error.ts'
 import { mistakesOf, pathText } from '../../config/mistake.ts'
+import { readYaml } from '../../config/yaml.ts'
 import { completeScenario, scenarioSchema, type Scenario } from './scenario.ts'
 
 /** A ready scenario that ships with foreshock. */
@@ -35,13 +35,9 @@ export async function readyScenarios(): Promise<ReadyScenario[]> {
 
 /** `text` is YAML, of which JSON is a part. Throws `scenario_invalid` with every mistake: path, what was expected, what came. */
 export function parseScenario(text: string, file: string): Scenario {
-  const yaml = parseDocument(text, { prettyErrors: true })
-  if (yaml.errors.length > 0)
-    throw invalid(
-      file,
-      yaml.errors.map((error) => error.message.trim()),
-    )
-  const written: unknown = yaml.toJS()
+  const yaml = readYaml(text)
+  if (!yaml.ok) throw invalid(file, yaml.mistakes)
+  const written = yaml.value
   const parsed = scenarioSchema.safeParse(written)
   if (parsed.success) return completeScenario(parsed.data)
   throw invalid(

@@ -69,7 +69,7 @@ faults: [{ kind: sulk, atSeconds: 0, forSeconds: 1 }, { kind: status, atSeconds:
 
   it('that is no YAML, or no object, is a mistake of its own', () => {
     expect(mistakes('name: [')[0]).toMatch(/line 1/)
-    expect(mistakes('name: a\nname: b\nevents: []')[0]).toMatch(/unique/)
+    expect(mistakes('name: a\nname: b\nevents: []')[0]).toMatch(/line 2, column 1: .*already/)
     expect(mistakes('')[0]).toMatch(/expected object/)
     expect(mistakes('{ name: a }')).toEqual(['events: expected either events or documents, got neither'])
   })
