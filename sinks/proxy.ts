@@ -7,7 +7,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * The proxy that the environment names for a URL: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, the lower-case forms first, unless NO_PROXY lists the
- * host. Throws `sink_unusable` for a proxy that is no http or https URL; the message
+ * host or the host is this machine. Throws `sink_unusable` for a proxy that is no http or https URL; the message
  * does not repeat it, because it may hold a password.
  *
  * NO_PROXY is a list, by commas or spaces, of `*`, host names (which cover what is below them, with or without a leading dot or `*.`), addresses
@@ -19,7 +19,8 @@ export function proxyFor(target: URL, env: Environment): URL | undefined {
   if (name === undefined) return undefined
   const host = target.hostname.replace(/^\[|\]$/g, '').toLowerCase()
   const port = target.port === '' ? (secure ? '443' : '80') : target.port
-  if (isExcepted(read(env, 'no_proxy') ?? '', host, port)) return undefined
+  // Loopback of the proxy's machine is another one, and a receiver on this machine is reached without anybody's help.
+  if (isLoopback(host) || isExcepted(read(env, 'no_proxy') ?? '', host, port)) return undefined
   const text = read(env, name) ?? ''
   const proxy = URL.parse(text.includes('://') ? text : `http://${text}`)
   if (proxy === null || (proxy.protocol !== 'http:' && proxy.protocol !== 'https:')) {
@@ -77,6 +78,9 @@ export function tunnelThrough(
     request.end()
   })
 }
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host.endsWith('.localhost') || covers('127.0.0.0/8', host, '') || host === '::1'
 
 /** The empty text means unset, as in every shell script. */
 function read(env: Environment, name: string): string | undefined {

@@ -7,7 +7,7 @@ import type { Anomaly, EventsDocument, RememberedState, Transition } from './lif
 import { namesThisVm } from './lifecycle/names.ts'
 import { markApproved } from './lifecycle/remembered.ts'
 import type { Commit } from './outbox/commit.ts'
-import type { Publisher } from './publisher.ts'
+import type { Publication, Publisher } from './publisher.ts'
 
 /** While nothing is going on, the time of the last good poll is written down only so often: it costs a disk flush. */
 const markEveryMs = 30_000
@@ -47,8 +47,8 @@ export interface Observer {
 }
 
 /**
- * Document -> transitions -> events -> one commit of state and outbox rows. The state in memory moves only after the commit, so a commit that
- * fails (a full disk) is made good by the next poll.
+ * Document -> transitions -> events -> one commit of state and outbox rows. Where the commit fails (a full disk), what was seen is kept in memory
+ * and goes along with the next poll's; only a crash in between falls back to what is on the disk.
  */
 export function createObserver(options: ObserverOptions): Observer {
   const { publisher, bootId, now } = options
@@ -56,6 +56,17 @@ export function createObserver(options: ObserverOptions): Observer {
   /** The document that the state already reflects whole: seeing it again changes nothing but the time. */
   let accepted: EventsDocument | null = null
   let markedAt = state.lastGoodPollAt ?? 0
+
+  /** Seen and not on the disk yet, because it is full: the truth of the moment is gone from IMDS, so it is kept here until it can be written. */
+  let unwritten: Publication[] = []
+  let behind = false
+  const write = (at: number): void => {
+    behind = true
+    publisher.publish(unwritten, state)
+    behind = false
+    unwritten = []
+    markedAt = at
+  }
 
   const keepMark = (at: number, force: boolean): void => {
     // With an event under way an outage may begin at any moment, and its length is told: every poll counts.
@@ -77,7 +88,8 @@ export function createObserver(options: ObserverOptions): Observer {
       const at = now()
       if (document === accepted) {
         state = { ...state, lastGoodPollAt: at }
-        keepMark(at, false)
+        if (behind) write(at)
+        else keepMark(at, false)
         return true
       }
       const identity = options.decideIdentity()
@@ -90,19 +102,21 @@ export function createObserver(options: ObserverOptions): Observer {
           event: buildScheduledEvent(transition, context),
           affectsThisVm: namesThisVm(transition.event.resources, identity.vmName),
         }))
-      publisher.publish(events, result.state)
+      unwritten.push(...events)
       state = result.state
-      markedAt = at
       accepted = state.lowerReading ? null : document
       for (const transition of result.transitions) options.onTransition(transition)
       for (const anomaly of result.anomalies) options.onAnomaly(anomaly)
+      write(at)
       return true
     },
     settle({ events, approved, ...also }) {
       const next = approved.reduce(markApproved, state)
       const publications = events.map((event) => ({ event, affectsThisVm: affects(event) }))
-      publisher.publish(publications, next === state ? undefined : next, also)
+      publisher.publish([...unwritten, ...publications], next === state && !behind ? undefined : next, also)
       state = next
+      behind = false
+      unwritten = []
     },
     writeMark() {
       if (state.lastGoodPollAt !== null) keepMark(state.lastGoodPollAt, true)

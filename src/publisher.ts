@@ -7,7 +7,7 @@ import type { Commit } from './outbox/commit.ts'
 import type { Store } from './outbox/store.ts'
 import { stateKeys } from './remembered.ts'
 
-interface Publication {
+export interface Publication {
   readonly event: CloudEvent
   /** null where the event has no Resources or this VM's name is not known. */
   readonly affectsThisVm: boolean | null

@@ -66,16 +66,20 @@ describe('the observer', () => {
     expect(transitions).toHaveLength(2)
   })
 
-  it('moves nothing in memory where the commit fails, so the next poll tells the same', () => {
-    const { observer, commits, disk, transitions } = observing()
-    const seen = document(2, 'Scheduled')
+  it('keeps what it saw while the disk was full, and writes all of it, in order, once it can', () => {
+    const { observer, commits, disk } = observing()
+    observer.observe(document(2, 'Scheduled'))
     disk.full = true
-    expect(() => observer.observe(seen)).toThrow('the disk is full')
-    expect(observer.state()).toBe(emptyState)
-    expect(transitions).toEqual([])
+    const started = document(3, 'Started')
+    expect(() => observer.observe(started)).toThrow('the disk is full')
+    expect(() => observer.observe(started)).toThrow('the disk is full')
+    const over = document(4)
+    expect(() => observer.observe(over)).toThrow('the disk is full')
     disk.full = false
-    observer.observe(seen)
-    expect(commits.map(({ types }) => types)).toEqual([['scheduled']])
+    observer.observe(over)
+    observer.observe(over)
+    expect(commits.map(({ types }) => types)).toEqual([['scheduled'], ['started', 'completed']])
+    expect(commits.at(-1)?.state?.live).toEqual({})
   })
 
   it('waits with a document until this VM is known', () => {

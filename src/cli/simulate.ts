@@ -67,6 +67,7 @@ async function simulateImds({ port, host, scenario: name, speed, rateLimit, json
     ...(host !== undefined && { host }),
     ...(rateLimit !== undefined && { rateLimit }),
   })
+  const stop = stopSignal(log)
   const vms = scenario.vms.map((vm, index) => ({ vm: vm.name, url: simulator.urls[index] ?? simulator.url }))
   const rows = vms.map(({ vm, url }) => [vm, url])
   process.stdout.write(
@@ -74,7 +75,6 @@ async function simulateImds({ port, host, scenario: name, speed, rateLimit, json
       ? `${JSON.stringify({ scenario: scenario.name, vms })}\n`
       : `${scenario.name}: ${scenario.description}\n${table(['vm', 'endpoint'], rows)}\n`,
   )
-  const stop = stopSignal(log)
   void simulator.finished.then((how) => {
     if (how === 'ended') log.info({ scenario: scenario.name }, 'the scenario is at its end; the last document goes on being served')
   })
@@ -101,8 +101,8 @@ async function simulateBroker({ port, host, entities: file, json }: BrokerOption
   const connectionString = broker.connectionString()
   const told = { connectionString, entities: rows.map(([kind, name]) => ({ kind, name })) }
   const text = `connection string: ${connectionString}\n\n${table(['kind', 'entity', ''], rows)}\n`
-  process.stdout.write(json === true ? `${JSON.stringify(told)}\n` : text)
   const stop = stopSignal(log)
+  process.stdout.write(json === true ? `${JSON.stringify(told)}\n` : text)
   const lines = createInterface({ input: process.stdin })
   lines.on('line', (line) => {
     if (line.trim() === 'help') process.stderr.write(`${table(['command', 'does'], faultCommands)}\n`)

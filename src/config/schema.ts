@@ -16,12 +16,13 @@ function isListenAddress(text: string): boolean {
   return port !== undefined && Number(port) <= 65_535
 }
 
+const originExpected = 'expected "discover" or an origin such as http://169.254.169.254'
+const listenExpected = 'expected host:port such as 127.0.0.1:9464 or [::1]:9464, or false'
+
 const imds = z
   .strictObject({
     endpoint: z
-      .union([z.literal('discover'), z.string().refine(isHttpOrigin)], {
-        error: 'expected "discover" or an origin such as http://169.254.169.254',
-      })
+      .union([z.literal('discover'), z.string().refine(isHttpOrigin, { error: originExpected })], { error: originExpected })
       .default('http://169.254.169.254')
       .describe('Where IMDS answers, or `discover`: SCHEDULEDEVENTSIP, then DHCP option 245 from the lease files.'),
     apiVersion: z.enum(apiVersions).default(defaultApiVersion).describe('Version of the Scheduled Events API.'),
@@ -121,9 +122,7 @@ export const configSchema = z.strictObject({
   admin: z
     .strictObject({
       listen: z
-        .union([z.literal(false), z.string().refine(isListenAddress)], {
-          error: 'expected host:port such as 127.0.0.1:9464 or [::1]:9464, or false',
-        })
+        .union([z.literal(false), z.string().refine(isListenAddress, { error: listenExpected })], { error: listenExpected })
         .default('127.0.0.1:9464')
         .describe('Address of /metrics, /healthz, /readyz and /status; port 0 picks a free one, `false` turns it off.'),
     })

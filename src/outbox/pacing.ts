@@ -18,6 +18,9 @@ export interface Pacing {
 /** With one delivery at a time and a sink that fails within a millisecond, this is what keeps a backlog from being hammered at it. */
 const probeMs = 1000
 const failuresBeforeProbing = 5
+/** Refusals in a row, without a success in between, after which they are the sink's and not an event's; and how long it is held then at most. */
+const leastRefusals = 3
+const longestRefusedHoldMs = 5_000
 
 export function createPacing({
   concurrency,
@@ -29,7 +32,7 @@ export function createPacing({
   readonly random: () => number
 }): Pacing {
   let failures = 0
-  /** Refusals concern the sink, not the event: their wait grows with rounds of failing, not with attempts of one event. */
+  /** Their wait grows with rounds of failing, not with attempts of one event: credentials and targets are the sink's. */
   let refusals = 0
   let refusedAt = 0
   let askedHold = 0
@@ -52,7 +55,9 @@ export function createPacing({
         if (refusals === 0 || startedAt > refusedAt) refusals += 1
         refusedAt = at
         const nextAttemptAt = at + retryDelayMs(retry, refusals, random)
-        ownHold = Math.max(ownHold, nextAttemptAt)
+        // One event that is refused says nothing of the others, and a fresh Preempt must not wait for long behind it.
+        if (failures >= Math.max(concurrency, leastRefusals))
+          ownHold = Math.max(ownHold, Math.min(nextAttemptAt, at + longestRefusedHoldMs))
         return { nextAttemptAt, outlives: false }
       }
       const nextAttemptAt = at + retryDelayMs(retry, attempts, random)

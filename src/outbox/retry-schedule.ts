@@ -12,8 +12,8 @@ export const longestRetryAfterMs = 60 * 60 * 1000
 const schedules: Record<Retry['because'], { readonly minMs: number; readonly maxMs: number; readonly floor: number }> = {
   transient: { minMs: 250, maxMs: 30_000, floor: 0 },
   throttled: { minMs: 250, maxMs: 30_000, floor: 0 },
-  refused: { minMs: 5_000, maxMs: 60_000, floor: 0.5 },
-  stopped: { minMs: 5_000, maxMs: 60_000, floor: 0.5 },
+  refused: { minMs: 5_000, maxMs: 30_000, floor: 0.5 },
+  stopped: { minMs: 5_000, maxMs: 30_000, floor: 0.5 },
 }
 
 /** Milliseconds to wait after failure number `failures` (1 is the first) in a row. What the other side asked for wins. */

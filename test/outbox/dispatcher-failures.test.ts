@@ -162,7 +162,7 @@ it('Retry-After holds back the whole sink, for at most an hour, also after a res
   expect(waits).toEqual([60, 60])
 })
 
-it('a refusal is tried slowly, from seconds to a minute, and told as one that needs a person', async () => {
+it('a sink that refuses everything is tried once in five seconds, and told as one that needs a person', async () => {
   const outbox = openOutbox()
   const sink = puppetSink(() => refused)
   const dispatcher = dispatch(outbox, { sink, ...patient })
@@ -170,9 +170,9 @@ it('a refusal is tried slowly, from seconds to a minute, and told as one that ne
   await dispatcher.drain(soon())
   expect(dispatcher.health()).toMatchObject({ state: 'refused', code: 'unauthorized' })
   expect(sink.calls).toHaveLength(16)
-  for (const waited of [4900, 9900, 19_900, 39_900, 59_900, 59_900]) {
+  for (let probe = 0; probe < 6; probe++) {
     const calls = sink.calls.length
-    outbox.clock.offsetMs += waited
+    outbox.clock.offsetMs += 4900
     await dispatcher.drain(soon())
     expect(sink.calls).toHaveLength(calls)
     outbox.clock.offsetMs += 200
@@ -180,6 +180,23 @@ it('a refusal is tried slowly, from seconds to a minute, and told as one that ne
     expect(sink.calls).toHaveLength(calls + 1)
   }
   expect(outbox.log.lines).toMatchObject([{ level: 'error', message: expect.stringMatching(/refuses us.*credentials/) }])
+})
+
+it('an event that is refused while others are not holds none of them up, and waits for half a minute at most itself', async () => {
+  const outbox = openOutbox()
+  const sink = puppetSink(({ id }) => (id === 'bad' ? refused : delivered))
+  const dispatcher = dispatch(outbox, { sink, ...patient })
+  outbox.store.commit({ events: [outgoing('bad')] })
+  await dispatcher.drain(soon())
+  for (let second = 1; second <= 120; second++) {
+    outbox.clock.offsetMs += 1000
+    outbox.store.commit({ events: [outgoing(`good ${second}`)] })
+    await dispatcher.drain(soon())
+    expect(sink.calls.some(({ id }) => id === `good ${second}`)).toBe(true)
+  }
+  const tries = sink.calls.filter(({ id }) => id === 'bad').length
+  expect(tries).toBeGreaterThanOrEqual(4)
+  expect(tries).toBeLessThanOrEqual(30)
 })
 
 it('a sink that says it is gone stands still until it is resumed, also after a restart', async () => {

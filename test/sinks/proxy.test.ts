@@ -64,3 +64,12 @@ describe('the proxy of the environment', () => {
     expect(proxyAuthorization(new URL(proxy))).toBeUndefined()
   })
 })
+
+it.each(['http://127.0.0.1:8080/', 'http://127.9.9.9/', 'https://localhost/', 'http://[::1]:9/', 'http://hooks.localhost/'])(
+  'what is on this machine is reached without the proxy of the environment: %s',
+  (url) => {
+    const proxies = { HTTP_PROXY: 'http://127.0.0.1:3128', HTTPS_PROXY: 'http://127.0.0.1:3128', ALL_PROXY: 'http://127.0.0.1:3128' }
+    expect(proxyFor(new URL(url), proxies)).toBeUndefined()
+    expect(proxyFor(new URL('http://128.0.0.1/'), proxies)?.host).toBe('127.0.0.1:3128')
+  },
+)
