@@ -31,7 +31,6 @@ export async function upgrade(stream: Socket, authority: string, signal: AbortSi
       'sec-websocket-key': key,
       'sec-websocket-protocol': subprotocol,
     },
-    agent: false,
     createConnection: () => stream,
     signal,
   })

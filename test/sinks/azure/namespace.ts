@@ -22,16 +22,17 @@ export function optionsFor(broker: Broker, entity: 'hub' | 'queue' | 'topic' | '
   return { [option]: entity, auth: { type: 'connection-string', connectionString: broker.connectionString() }, ...more }
 }
 
-/** A certificate of the test authority for the broker; what is trusted by default is put back by the function that comes with it. */
-export async function trustedTls(): Promise<{
+const fixture = (name: string): Promise<string> => readFile(new URL(`../../fixtures/tls/${name}`, import.meta.url), 'utf8')
+
+/** A certificate of the test authority for the broker, trusted until `distrust`: sinks take no authority but the default ones. */
+export async function trustedTls(name: 'localhost' | 'other.example' = 'localhost'): Promise<{
   readonly tls: { readonly key: string; readonly cert: string }
   readonly distrust: () => void
 }> {
-  const fixture = (name: string): Promise<string> => readFile(new URL(`../../fixtures/tls/${name}`, import.meta.url), 'utf8')
   const trusted = getCACertificates('default')
   setDefaultCACertificates([...trusted, await fixture('ca.pem')])
   return {
-    tls: { key: await fixture('localhost.key.pem'), cert: await fixture('localhost.pem') },
+    tls: { key: await fixture(`${name}.key.pem`), cert: await fixture(`${name}.pem`) },
     distrust: () => setDefaultCACertificates(trusted),
   }
 }
