@@ -60,10 +60,9 @@ export async function createApprovals(options: ApprovalsOptions): Promise<Approv
   const { control } = config
   const rules = config.approvals ?? approvalsSchema.parse({})
   const prefix = config.events.typePrefix
-  let last: EventsDocument | null = null
 
   const approver = createApprover({
-    relay: createRelay({ client, budget: createBudget(requestsPerSecond, now), lastDocument: () => last, now, random }),
+    relay: createRelay({ client, budget: createBudget(requestsPerSecond, now), now, random }),
     store,
     observer,
     identity,
@@ -126,8 +125,7 @@ export async function createApprovals(options: ApprovalsOptions): Promise<Approv
       commands.start()
       queue?.start()
     },
-    onDocument(document) {
-      last = document
+    onDocument() {
       policy.look()
     },
     async stop() {

@@ -42,13 +42,11 @@ export interface Relay {
 export function createRelay(options: {
   readonly client: Pick<ImdsClient, 'getEvents' | 'startRequests'>
   readonly budget: Budget
-  /** The last document that anybody read, for an answer of "as before" (304). */
-  readonly lastDocument: () => EventsDocument | null
   readonly now: () => number
   /** A number in [0, 1). */
   readonly random: () => number
 }): Relay {
-  const { client, budget, lastDocument, now, random } = options
+  const { client, budget, now, random } = options
   const backoff = (attempt: number): number => firstBackoffMs * 2 ** (attempt - 1) * (1 + random() / 4)
 
   const read = async (signal: AbortSignal): Promise<FreshRead> => {
@@ -57,9 +55,7 @@ export function createRelay(options: {
       await budget.take(signal)
       const result = await client.getEvents({ signal })
       if (result.kind === 'document') return { ok: true, document: result.document }
-      const last = lastDocument()
-      if (result.kind === 'unchanged' && last !== null) return { ok: true, document: last }
-      detail = result.kind === 'failure' ? result.detail : 'expected a document, got 304 before any'
+      detail = result.detail
       if (attempt < readAttempts) await pause(backoff(attempt), { signal, now })
     }
     return { ok: false, detail: `IMDS cannot be read: ${detail}` }

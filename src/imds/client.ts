@@ -23,11 +23,8 @@ export interface ImdsClientOptions {
   readonly now?: () => number
 }
 
-/** `changed` is against the document before, whoever asked for it. Equal bytes give the very same object. */
-export type EventsResult =
-  | { readonly kind: 'document'; readonly document: EventsDocument; readonly changed: boolean }
-  | { readonly kind: 'unchanged' }
-  | Failure
+/** `changed` is against the document before, whoever asked for it. Equal bytes, and a 304, give the very same object. */
+export type EventsResult = { readonly kind: 'document'; readonly document: EventsDocument; readonly changed: boolean } | Failure
 
 type JsonResult = { readonly kind: 'json'; readonly value: unknown } | Failure
 
@@ -64,7 +61,7 @@ export function createImdsClient(options: ImdsClientOptions): ImdsClient {
       const answer = await get(path, options)
       if (answer.kind === 'failure') return answer
       // Nothing was asked conditionally, so a 304 can only mean "as I told you": it says nothing before a first document.
-      if (answer.status === 304 && last !== undefined) return { kind: 'unchanged' }
+      if (answer.status === 304 && last !== undefined) return { kind: 'document', document: last.document, changed: false }
       const unusable = unusableAnswer(answer, now())
       if (unusable !== undefined) return unusable
       if (last?.bytes.equals(answer.body) === true) return { kind: 'document', document: last.document, changed: false }

@@ -24,8 +24,6 @@ export interface PollerOptions {
    * What it throws ends the poller: see `finished`.
    */
   readonly onDocument: (document: EventsDocument, changed: boolean, at: number) => void | Promise<void>
-  /** IMDS said "as before" without a document (304). */
-  readonly onUnchanged?: (at: number) => void | Promise<void>
   readonly onHealth?: (change: HealthChange) => void
   /** After each poll, for metrics. */
   readonly onPoll?: (result: EventsResult, tookMs: number) => void
@@ -84,13 +82,9 @@ export function createPoller(options: PollerOptions): Poller {
     answered = true
     failures = 0
     tell(tracker.succeeded(at))
-    if (result.kind === 'document') {
-      // The client's own `changed` counts every reader; equal bytes give the same object, so identity tells what this handler knows.
-      await options.onDocument(result.document, result.document !== taken, at)
-      taken = result.document
-    } else {
-      await options.onUnchanged?.(at)
-    }
+    // The client's own `changed` counts every reader; equal bytes give the same object, so identity tells what this handler knows.
+    await options.onDocument(result.document, result.document !== taken, at)
+    taken = result.document
     return result
   }
 

@@ -56,7 +56,7 @@ test('An approval goes out while a poll hangs', async () => {
   await expect(hanging).rejects.toThrow('enough')
 })
 
-test('Equal bytes are not parsed again: the same object comes back, unchanged, also after a failure in between', async () => {
+test('Equal bytes are not parsed again: the same object comes back, unchanged, also for a 304 and after a failure in between', async () => {
   const other = '{"DocumentIncarnation":2,"Events":[]}'
   await using endpoint = await rawEndpoint(
     reply(200, quiet),
@@ -76,13 +76,14 @@ test('Equal bytes are not parsed again: the same object comes back, unchanged, a
     'failure',
     false,
     true,
-    'unchanged',
+    false,
     true,
   ])
   const documents = results.map((result) => (result.kind === 'document' ? result.document : undefined))
   expect(documents[1]).toBe(documents[0])
   expect(documents[3]).toBe(documents[0])
   expect(documents[4]?.incarnation).toBe(2)
+  expect(documents[5]).toBe(documents[4])
 })
 
 test('A document in many small pieces is read whole', async () => {

@@ -3,12 +3,12 @@ import { createPoller } from '../../src/imds/poller.ts'
 import { openClient } from './open-client.ts'
 import { rawEndpoint, reply } from './raw-endpoint.ts'
 
-test('Over real sockets: what is no document changes nothing, and the next document counts again', async () => {
+test('Over real sockets: what is no document changes nothing, a 304 is the last one again, and the next one counts', async () => {
   const first = '{"DocumentIncarnation":1,"Events":[]}'
   const last = '{"DocumentIncarnation":2,"Events":[]}'
   await using endpoint = await rawEndpoint(
     reply(200, first),
-    reply(200, first),
+    reply(304),
     reply(200),
     (socket) => socket.resetAndDestroy(),
     reply(400, last),

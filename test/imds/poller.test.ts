@@ -193,20 +193,6 @@ test('The next poll waits for the handler', async () => {
   await stopped
 })
 
-test('A 304 is told as unchanged and counts as a success', async () => {
-  const unchanged: number[] = []
-  const { poller, documents } = rig(always({ kind: 'unchanged' }), {
-    onUnchanged: (at) => {
-      unchanged.push(at - start)
-    },
-  })
-  poller.start()
-  await vi.advanceTimersByTimeAsync(1_500)
-  expect(unchanged).toEqual([5, 1_005])
-  expect(documents).toEqual([])
-  expect(poller.health()).toMatchObject({ state: 'ok' })
-})
-
 test('Trouble is told with one line a reason, and its end with one; all else is silent', async () => {
   const { poller, lines, health } = rig(
     (n) => ({ result: n <= 2 || n > 6 ? ok : n === 4 ? failure('timeout', 'nothing came') : refused }),
