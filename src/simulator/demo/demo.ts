@@ -5,10 +5,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CloudEvent } from '../../../sinks/cloud-event.ts'
 import type { Logger } from '../../log.ts'
+import { startBroker } from '../broker/broker.ts'
+import { loadEntities } from '../broker/entities.ts'
 import { loadScenario } from '../imds/scenario-file.ts'
 import { startImdsSimulator, type ImdsSimulator } from '../imds/server.ts'
+import { readEventHub, readSubscription } from './azure-consumers.ts'
 import { startForwarder, type ForwarderProcess } from './forwarder-process.ts'
-import { tell } from './story.ts'
+import { createLedger, type Ledger, type Received } from './ledger.ts'
 import { startWebhookReceiver } from './webhook-receiver.ts'
 
 export interface DemoOptions {
@@ -26,15 +29,6 @@ export interface DemoOptions {
   readonly say: (line: string) => void
 }
 
-/** What a sink got: distinct events and, among them, copies. */
-interface Received {
-  readonly sink: string
-  readonly ids: ReadonlySet<string>
-  readonly copies: number
-  /** Count of distinct events: scheduled events by their state, others by their family. */
-  readonly kinds: Readonly<Record<string, number>>
-}
-
 export interface DemoResult {
   readonly received: readonly Received[]
   /** Every sink got every event, and the forwarder ended well. */
@@ -42,7 +36,8 @@ export interface DemoResult {
 }
 
 /**
- * Everything on this machine, over real sockets: the IMDS simulator, a webhook receiver, and the real forwarder as a process of its own. When the
+ * Everything on this machine, over real sockets: the IMDS simulator, a broker for Event Hubs and Service Bus, a webhook receiver, a consumer of
+ * each, and the real forwarder as a process of its own. When the
  * machine of the story reboots, the forwarder is killed as a power cut would kill it, and started again once the machine is back.
  */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
@@ -51,24 +46,33 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const folder = await mkdtemp(join(tmpdir(), 'foreshock-demo-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
 
-  const boxes = { stdout: box('stdout'), webhook: box('webhook') }
   let reboot = Promise.withResolvers<string>()
-  const got = (received: Box, event: CloudEvent): void => {
-    if (received.put(event)) say(`${received.sink.padEnd(8)} <- ${tell(event, Date.now())}`)
+  const ledger = createLedger(['stdout', 'webhook', 'event-hubs', 'service-bus'], say, Date.now)
+  const got = (sink: string, event: CloudEvent): void => {
+    ledger.got(sink, event)
     if (isRebootOfThisVm(event)) reboot.resolve(event.partitionkey)
   }
 
   const simulator = await startImdsSimulator({ scenario: await loadScenario(options.scenario), speed: options.speed, log: options.log })
   stack.defer(() => simulator.close())
-  const receiver = await startWebhookReceiver((event) => got(boxes.webhook, event))
+  const broker = await startBroker({ entities: await loadEntities(), log: options.log })
+  stack.defer(() => broker.close())
+  const receiver = await startWebhookReceiver((event) => got('webhook', event))
   stack.defer(() => receiver.close())
+  const connectionString = broker.connectionString()
+  const hubReader = await readEventHub(connectionString, eventHub, (event) => got('event-hubs', event))
+  stack.defer(() => hubReader.close())
+  const topicReader = await readSubscription(connectionString, topic, 'all', (event) => got('service-bus', event))
+  stack.defer(() => topicReader.close())
   const configFile = join(folder, 'config.json')
-  await writeFile(configFile, JSON.stringify(configuration(simulator.url, receiver.url, join(folder, 'state.db'))))
+  const places = { endpoint: simulator.url, hook: receiver.url, connectionString, path: join(folder, 'state.db') }
+  await writeFile(configFile, JSON.stringify(configuration(places)))
   say(`IMDS simulator on ${simulator.url}, scenario ${options.scenario} at ${options.speed} times real speed`)
   say(`webhook receiver on ${receiver.url}`)
+  say(`Event Hubs and Service Bus on 127.0.0.1:${broker.port}: the hub ${eventHub} and the topic ${topic}, each with a consumer`)
 
   const start = (): ForwarderProcess =>
-    startForwarder({ program: options.program, configFile, bootId: randomUUID(), onEvent: (event) => got(boxes.stdout, event) })
+    startForwarder({ program: options.program, configFile, bootId: randomUUID(), onEvent: (event) => got('stdout', event) })
   let forwarder = start()
   stack.defer(async () => {
     forwarder.signal('SIGKILL')
@@ -85,7 +89,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
       aborted,
     ])
     if (typeof next === 'string') break
-    if ('status' in next) return { received: all(boxes), complete: false }
+    if ('status' in next) return { received: ledger.received(), complete: false }
     say(`power     the machine goes down: the forwarder is killed (SIGKILL)`)
     forwarder.signal('SIGKILL')
     await forwarder.ended
@@ -95,7 +99,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     forwarder = start()
   }
 
-  await untilEqual(boxes, signal)
+  await untilComplete(ledger, signal)
   if (options.keep && !signal.aborted) {
     say('the story is told; everything goes on running until you interrupt it')
     await aborted
@@ -103,59 +107,31 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   forwarder.signal('SIGTERM')
   const status = await forwarder.ended
   say(`forwarder stopped, exit status ${status}`)
-  const received = all(boxes)
-  return { received, complete: status === 0 && sameIds(received) && received.every(({ ids }) => ids.size > 0) }
+  await untilComplete(ledger, signal)
+  const received = ledger.received()
+  return { received, complete: status === 0 && ledger.complete() && received.every(({ ids }) => ids.size > 0) }
 }
 
+const eventHub = 'maintenance-hub'
+const topic = 'maintenance'
+
 /** A forwarder's configuration, as somebody would write it. */
-function configuration(endpoint: string, hook: string, path: string): unknown {
+function configuration(places: { endpoint: string; hook: string; connectionString: string; path: string }): unknown {
+  const auth = { type: 'connection-string', connectionString: places.connectionString }
   return {
-    imds: { endpoint, pollIntervalMs: 250 },
-    state: { path },
+    imds: { endpoint: places.endpoint, pollIntervalMs: 250 },
+    state: { path: places.path },
     heartbeat: { intervalSeconds: 0 },
     sinks: [
       { name: 'stdout', type: 'stdout' },
-      { name: 'webhook', type: 'webhook', url: hook },
+      { name: 'webhook', type: 'webhook', url: places.hook },
+      { name: 'event-hubs', type: 'event-hubs', eventHub, auth },
+      { name: 'service-bus', type: 'service-bus', topic, auth },
     ],
     admin: { listen: '127.0.0.1:0' },
     log: { level: 'warn' },
   }
 }
-
-interface Box extends Received {
-  /** False for a copy of what is there. */
-  put(event: CloudEvent): boolean
-}
-
-function box(sink: string): Box {
-  const ids = new Set<string>()
-  const kinds: Record<string, number> = {}
-  let copies = 0
-  return {
-    sink,
-    ids,
-    kinds,
-    get copies() {
-      return copies
-    },
-    put(event) {
-      if (ids.has(event.id)) {
-        copies += 1
-        return false
-      }
-      ids.add(event.id)
-      const [family = '', state = ''] = event.type.split('.').slice(-3)
-      const kind = family === 'scheduledevent' ? state : family
-      kinds[kind] = (kinds[kind] ?? 0) + 1
-      return true
-    },
-  }
-}
-
-const all = (boxes: Record<string, Received>): Received[] => Object.values(boxes)
-
-const sameIds = (received: readonly Received[]): boolean =>
-  received.every(({ ids }) => received.every((other) => ids.symmetricDifference(other.ids).size === 0))
 
 const isRebootOfThisVm = (event: CloudEvent): boolean =>
   event.type.endsWith('.scheduledevent.started.v1') && (event['azeventtype'] === 'Reboot' || event['azeventtype'] === 'Redeploy')
@@ -165,8 +141,8 @@ async function untilGone(simulator: ImdsSimulator, eventId: string, signal: Abor
   while (!signal.aborted && simulator.moment().events.some(({ event }) => event.id.toLowerCase() === eventId)) await sleep(50)
 }
 
-/** What one sink has is on its way to the other; a few seconds are ample on loopback. */
-async function untilEqual(boxes: Record<string, Received>, signal: AbortSignal): Promise<void> {
-  await sleep(750)
-  for (let waited = 0; waited < 5000 && !sameIds(all(boxes)) && !signal.aborted; waited += 50) await sleep(50)
+/** What one sink has is on its way to the others; a few seconds are ample on loopback. */
+async function untilComplete(ledger: Ledger, signal: AbortSignal): Promise<void> {
+  await sleep(500)
+  for (let waited = 0; waited < 5000 && !ledger.complete() && !signal.aborted; waited += 50) await sleep(50)
 }
