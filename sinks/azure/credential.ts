@@ -8,7 +8,7 @@ import { keepMetadataDirect } from './metadata-direct.ts'
 import { tokenError } from './token.ts'
 
 const renewBeforeMs = 120_000
-const leastPauseMs = 30_000
+const leastPauseMs = 2_000
 
 /** How long the endpoint of a managed identity, which is on this machine, may take to accept a connection. */
 const reachMs = 2_000

@@ -5,9 +5,6 @@ import { startBroker, type Broker, type BrokerOptions } from '../../../src/simul
 import { splitSections, sectionCode, dataOf } from '../../../src/simulator/broker/sections.ts'
 import { arrivedFromJson, type Arrived } from '../../support/arrived.ts'
 
-// The SDKs import `node:process`, which opens stdin: a pipe that nobody reads, and that a search for leaks would find.
-process.stdin.destroy()
-
 export const entities = {
   eventHubs: [{ name: 'hub', partitions: 2 }],
   queues: [{ name: 'queue' }, { name: 'sessions', requiresSession: true }],

@@ -131,15 +131,16 @@ describe('another format', () => {
   })
 })
 
-describe('what a broker refuses', () => {
-  const outcomeOf = async (entity: Entity, cause: () => void, more: object = {}): Promise<unknown> => {
-    const sink = await openSink(sinks[entity], optionsFor(broker, entity, more))
-    onTestFinished(() => sink.close())
-    await sink.check(unhurried())
-    cause()
-    return await sink.deliver(event, unhurried())
-  }
+/** What becomes of an event once the link is open and `cause` has happened. */
+async function outcomeOf(entity: Entity, cause: () => void, more: object = {}): Promise<unknown> {
+  const sink = await openSink(sinks[entity], optionsFor(broker, entity, more))
+  onTestFinished(() => sink.close())
+  await sink.check(unhurried())
+  cause()
+  return await sink.deliver(event, unhurried())
+}
 
+describe('what a broker refuses', () => {
   it.each(entities)('as too large is a dead letter (%s)', async (entity) => {
     const problem = { condition: 'amqp:link:message-size-exceeded', description: 'The received message exceeds the limit.' }
     const outcome = await outcomeOf(entity, () => void broker.faults.rejectSends(problem))
