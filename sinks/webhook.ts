@@ -43,11 +43,18 @@ const options = z
       .optional()
       .describe('Shape of another tool: event-grid, pagerduty, slack, splunk-hec, teams, or the path of a file.'),
   })
-  .superRefine(({ url, allowHttp, auth, headers }, context) => {
+  .superRefine(({ url, allowHttp, auth, headers, mode, template }, context) => {
     const message = schemeProblem(url, allowHttp)
     if (message !== undefined) context.addIssue({ code: 'custom', path: ['url'], message })
     if (auth !== undefined && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
       context.addIssue({ code: 'custom', path: ['auth'], message: 'expected either `auth` or the header Authorization, got both' })
+    }
+    if (template !== undefined && mode === 'binary') {
+      context.addIssue({
+        code: 'custom',
+        path: ['template'],
+        message: 'expected either `template` or `mode: binary`, got both: each decides the whole body',
+      })
     }
   })
 
@@ -70,11 +77,10 @@ async function openWebhook(given: WebhookOptions, context: SinkContext): Promise
   const { now } = context
   const encode = await encoder(given, context.format)
   const authorize = given.auth === undefined ? undefined : await authorizer(given.auth)
-  const loopbackOnly = target.protocol === 'http:' && !given.allowHttp
   const transport = await openTransport({
     target,
-    lookup: guardedLookup(loopbackOnly),
-    proxy: usableProxy(proxyFor(target, context.env), loopbackOnly),
+    lookup: guardedLookup(target.protocol === 'http:' && !given.allowHttp),
+    proxy: checkedProxy(proxyFor(target, context.env)),
     tls: async () => (given.tls === undefined ? {} : readClientTls(given.tls)),
   })
 
@@ -158,10 +164,9 @@ async function openWebhook(given: WebhookOptions, context: SinkContext): Promise
   }
 }
 
-/** Plain http stays on this machine unless the operator says otherwise, so a proxy elsewhere is passed by. */
-function usableProxy(proxy: URL | undefined, loopbackOnly: boolean): URL | undefined {
-  if (proxy === undefined) return undefined
-  const problem = urlProblem(new URL(proxy.origin).href)
+/** A proxy is a target as well. Throws `sink_unusable` where it is one that must not be reached. */
+function checkedProxy(proxy: URL | undefined): URL | undefined {
+  const problem = proxy === undefined ? undefined : urlProblem(proxy.origin)
   if (problem !== undefined) throw new ForeshockError('sink_unusable', `the proxy that the environment names: ${problem}`)
-  return loopbackOnly && schemeProblem(proxy.origin, false) !== undefined ? undefined : proxy
+  return proxy
 }

@@ -3,8 +3,6 @@ import { secretSchema } from '../secret.ts'
 import { connectionStringProblem } from './connection-string.ts'
 import { tokenAuthVariants } from './token-auth.ts'
 
-export { tokenAuthVariants }
-
 const connectionString = secretSchema.superRefine((secret, context) => {
   const message = typeof secret === 'string' ? connectionStringProblem(secret) : undefined
   if (message !== undefined) context.addIssue({ code: 'custom', message })

@@ -20,7 +20,6 @@ export async function encoder(
   format: EventFormat,
 ): Promise<(event: CloudEvent) => Promise<Encoded>> {
   if (mode === 'binary' && format.name !== 'cloudevents') throw exclusive('`mode: binary`', `\`format: ${format.name}\``)
-  if (template !== undefined && mode === 'binary') throw exclusive('`template`', '`mode: binary`')
   if (template !== undefined && format.name !== 'cloudevents') throw exclusive('`template`', `\`format: ${format.name}\``)
   if (template !== undefined) {
     const filled = await loadTemplate(template)

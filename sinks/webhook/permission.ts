@@ -8,7 +8,7 @@ import type { Response } from './transport.ts'
 const consentMs = 60_000
 
 /** Leave to send, or what becomes of the event without it. */
-export type Leave = { readonly done: () => void } | { readonly outcome: DeliveryOutcome }
+type Leave = { readonly done: () => void } | { readonly outcome: DeliveryOutcome }
 
 export interface Permission {
   /** Asks where nothing is known or what is known is old. `done` is called once the answer to the request is there. */

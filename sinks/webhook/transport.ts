@@ -6,7 +6,7 @@ import type { Answer } from './answer.ts'
 import type { TlsMaterial } from './client-tls.ts'
 import { hostnameOf } from './target.ts'
 
-export interface Request {
+interface Request {
   readonly method: 'POST' | 'OPTIONS'
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null

@@ -54,7 +54,12 @@ describe('the format azure-resource-log', () => {
     (_, event) => {
       const status = event.type.split('.').at(-2)
       expect(written('azure-resource-log', event)).toMatchObject({
-        records: [{ operationName: `ScheduledEvents/${JSON.stringify(event.data['eventType']).slice(1, -1)}/${status}`, correlationId: event.data['eventId'] }],
+        records: [
+          {
+            operationName: `ScheduledEvents/${JSON.stringify(event.data['eventType']).slice(1, -1)}/${status}`,
+            correlationId: event.data['eventId'],
+          },
+        ],
       })
     },
   )

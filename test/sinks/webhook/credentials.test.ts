@@ -220,6 +220,7 @@ function problems(options: object): string {
 describe('the options', () => {
   it.each([
     ['credentials twice', { auth: { type: 'bearer', token: 'hunter2' }, headers: { Authorization: 'hunter2' } }, 'got both'],
+    ['a template in binary mode', { mode: 'binary', template: { name: 'pagerduty', values: { routingKey: 'hunter2' } } }, 'got both'],
     ['a key without its certificate', { tls: { key: 'hunter2' } }, 'together'],
     ['a user name with a colon', { auth: { type: 'basic', username: 'a:b', password: 'hunter2' } }, 'without a colon'],
     ['a way that there is not', { auth: { type: 'digest', token: 'hunter2' } }, 'auth'],

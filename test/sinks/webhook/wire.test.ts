@@ -174,7 +174,6 @@ describe('a request', () => {
 
   it.each([
     ['binary mode and a format', { mode: 'binary' }, { format: eventFormat('ecs', () => null) }],
-    ['a template and binary mode', { mode: 'binary', template: 'slack' }, {}],
     ['a template and a format', { template: 'slack' }, { format: eventFormat('ecs', () => null) }],
   ])('cannot have both %s', async (_, options, context) => {
     await expect(deliver(options, context)).rejects.toMatchObject({
