@@ -55,23 +55,31 @@ export async function discoverEndpoint({ env, answers, root = '/' }: DiscoveryOp
   if (await answers(`http://${wellKnown}`)) return { ok: true, endpoint: `http://${wellKnown}`, from: 'the well-known address' }
 
   const leases = await leaseFiles(root)
+  const closed: string[] = []
   for (const { path, format } of leases) {
-    const address = option245(format, await readFile(path, 'utf8'))
+    const content = await unlessAbsent(readFile(path, 'utf8'))
+    if (content === undefined) closed.push(path)
+    const address = option245(format, content ?? '')
     if (address !== undefined) return { ok: true, endpoint: `http://${address}`, from: `DHCP option 245 in ${path} (${format})` }
   }
   const looked = ['SCHEDULEDEVENTSIP', wellKnown, ...leases.map(({ path }) => path)]
-  const files = leases.length === 0 ? 'no lease file was found' : `${leases.length} lease file(s) name no option 245`
   return notFound(
     looked,
-    `no Scheduled Events endpoint: SCHEDULEDEVENTSIP is not set, ${wellKnown} does not answer, ${files}; set imds.endpoint or SCHEDULEDEVENTSIP`,
+    `no Scheduled Events endpoint: SCHEDULEDEVENTSIP is not set, ${wellKnown} does not answer, ${told(leases.length, closed)}; set imds.endpoint or SCHEDULEDEVENTSIP`,
   )
+}
+
+function told(leases: number, closed: readonly string[]): string {
+  if (leases === 0) return 'no lease file was found'
+  const named = `${leases} lease file(s) name no option 245`
+  return closed.length === 0 ? named : `${named}, of which this user cannot read ${closed.join(', ')}`
 }
 
 function notFound(looked: readonly string[], detail: string): NotDiscovered {
   return { ok: false, looked, detail }
 }
 
-/** The lease files that can be read, last written first. */
+/** The lease files, last written first. */
 async function leaseFiles(root: string): Promise<{ readonly path: string; readonly format: LeaseFormat }[]> {
   const found: { path: string; format: LeaseFormat; writtenMs: number }[] = []
   for (const { format, folder, file } of places) {
@@ -86,7 +94,7 @@ async function leaseFiles(root: string): Promise<{ readonly path: string; readon
   return found.toSorted((one, other) => other.writtenMs - one.writtenMs)
 }
 
-/** A DHCP client that is not there has no folder; one of another user may hide its own. */
+/** A DHCP client that is not there has no folder; one of another user may hide its own, or its files; and a lease may go meanwhile. */
 async function unlessAbsent<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -143,6 +143,16 @@ test('Where nothing is found, the result says what was looked at and what to do'
     looked: ['SCHEDULEDEVENTSIP', '169.254.169.254', join(root, 'var/lib/dhcp/dhclient.leases')],
     detail: expect.stringMatching(/does not answer, 1 lease file.*set imds\.endpoint or SCHEDULEDEVENTSIP/),
   })
+})
+
+test.runIf(process.platform === 'linux')('A lease file that cannot be read is told, and hides no other', async () => {
+  const closed = join(root, 'var/lib/dhcp/closed.leases')
+  await mkdir(dirname(closed), { recursive: true })
+  // Nobody may read this one, root included.
+  await symlink('/proc/sys/vm/compact_memory', closed)
+  expect(await discover()).toMatchObject({ ok: false, detail: expect.stringContaining(`this user cannot read ${closed}`) })
+  await lease('var/lib/dhcp/dhclient.leases', dhclient('  option unknown-245 64:40:0:1;\n'))
+  expect(await discover()).toMatchObject({ ok: true, endpoint: 'http://100.64.0.1' })
 })
 
 test.each([
