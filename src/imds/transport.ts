@@ -38,6 +38,7 @@ export interface Answer {
   readonly status: number
   readonly retryAfter: string | undefined
   readonly location: string | undefined
+  readonly date: string | undefined
   readonly body: Buffer
   /** Why the body is not whole, where it is not. */
   readonly cut?: Failure
@@ -82,7 +83,7 @@ function send(pool: Pool, options: TransportOptions, request: TransportRequest, 
   const { promise, resolve, reject } = Promise.withResolvers<Answer | Failure>()
 
   let controller: Dispatcher.DispatchController | undefined
-  let head: { readonly status: number; readonly retryAfter: string | undefined; readonly location: string | undefined } | undefined
+  let head: Omit<Answer, 'kind' | 'body' | 'cut'> | undefined
   let chunks: Buffer[] = []
   let size = 0
   let settled = false
@@ -141,7 +142,7 @@ function send(pool: Pool, options: TransportOptions, request: TransportRequest, 
       },
       onResponseStart(_, status, headers) {
         if (status < 200) return
-        head = { status, retryAfter: first(headers['retry-after']), location: first(headers.location) }
+        head = { status, retryAfter: first(headers['retry-after']), location: first(headers.location), date: first(headers.date) }
         bodyTimer = setTimeout(() => timeOut(options.bodyMs, 'the whole body'), options.bodyMs)
       },
       onResponseData(_, chunk) {
