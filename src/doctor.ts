@@ -4,6 +4,7 @@ import type { Sink } from '../sinks/contract.ts'
 import { ForeshockError } from '../sinks/error.ts'
 import type { ImdsClient } from './imds/client.ts'
 import { readInstance } from './imds/instance.ts'
+import { firstTimeoutMs } from './imds/timeouts.ts'
 import { namesThisVm } from './lifecycle/names.ts'
 import { attachDatabase } from './outbox/database.ts'
 import { createStore } from './outbox/store.ts'
@@ -26,7 +27,7 @@ export async function examineImds(
   configured: { readonly vmName?: string | undefined; readonly source?: string | undefined },
 ): Promise<Finding[]> {
   const begun = performance.now()
-  const answer = await client.getEvents({ timeoutMs: 130_000 })
+  const answer = await client.getEvents({ timeoutMs: firstTimeoutMs })
   const took = Math.round(performance.now() - begun)
   if (answer.kind !== 'document') {
     const detail = answer.kind === 'failure' ? answer.detail : 'no document'

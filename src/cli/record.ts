@@ -53,10 +53,9 @@ async function record(options: RecordOptions): Promise<number> {
 
 async function resolveEndpoint(endpoint: string): Promise<string> {
   if (endpoint !== 'discover') return endpoint
-  const { discoverEndpoint } = await import('../imds/discovery.ts')
-  const { answersAsImds } = await import('../imds/probe.ts')
+  const { findEndpoint } = await import('../imds/find-endpoint.ts')
   const { agent } = await import('../version.ts')
-  const found = await discoverEndpoint({ env: process.env, answers: (origin) => answersAsImds(origin, { agent }) })
+  const found = await findEndpoint({ env: process.env, agent })
   if (!found.ok) throw new ForeshockError('unreachable', found.detail)
   return found.endpoint
 }

@@ -9,3 +9,6 @@ export const apiVersions = ['2017-03-01', '2017-08-01', '2017-11-01', '2019-01-0
 export type ApiVersion = (typeof apiVersions)[number]
 
 export const defaultApiVersion: ApiVersion = '2020-07-01'
+
+/** Versions of the instance metadata, in the order in which they are asked for: the newest, and one that every region has known for years. */
+export const metadataApiVersions = ['2025-04-07', '2021-02-01'] as const

@@ -6,10 +6,8 @@ import { excerpt } from './excerpt.ts'
 import { failure, type Failure } from './failure.ts'
 import { readJsonBody } from './json-body.ts'
 import { startRequestsBody, startRequestsResult, type StartRequests, type StartRequestsResult } from './start-requests.ts'
+import { usualTimeoutMs } from './timeouts.ts'
 import { createTransport, type Answer, type Limits } from './transport.ts'
-
-/** Milliseconds for a request of which nothing else is said. */
-const usualTimeoutMs = 10_000
 
 export interface ImdsClientOptions {
   /** Origin, such as `http://169.254.169.254`. */

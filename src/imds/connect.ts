@@ -1,8 +1,7 @@
 import type { ApiVersion } from './api-versions.ts'
 import { createImdsClient, type ImdsClient } from './client.ts'
-import { discoverEndpoint } from './discovery.ts'
 import { failure, type Failure } from './failure.ts'
-import { answersAsImds } from './probe.ts'
+import { findEndpoint } from './find-endpoint.ts'
 
 export interface ConnectOptions {
   /** An origin, or `discover`. */
@@ -26,7 +25,7 @@ export function connectImds({ endpoint, apiVersion, agent, env, onDiscovered }: 
   const connected = async (signal: AbortSignal | undefined): Promise<ImdsClient | Failure> => {
     if (closed) return failure('closed', 'the client was closed')
     if (client !== undefined) return client
-    const found = await discoverEndpoint({ env, answers: (origin) => answersAsImds(origin, { agent, ...(signal && { signal }) }) })
+    const found = await findEndpoint({ env, agent, signal })
     if (!found.ok) return failure('unroutable', found.detail)
     if (client === undefined) onDiscovered?.(found.endpoint, found.from)
     client ??= createImdsClient({ endpoint: found.endpoint, apiVersion, agent })

@@ -1,6 +1,7 @@
 import pRetry from 'p-retry'
 import { z } from 'zod'
 import { ForeshockError } from '../../sinks/error.ts'
+import { metadataApiVersions } from './api-versions.ts'
 import type { ImdsClient, RequestOptions } from './client.ts'
 import { failure, type Failure } from './failure.ts'
 
@@ -15,25 +16,16 @@ interface Instance {
   readonly scaleSet: string | null
   readonly location: string | null
   readonly zone: string | null
-  readonly physicalZone: string | null
   readonly faultDomain: string | null
   readonly updateDomain: string | null
-  readonly placementGroupId: string | null
-  readonly vmSize: string | null
-  /** Regular, Low or Spot. */
-  readonly priority: string | null
-  readonly osType: string | null
-  readonly resourceGroup: string | null
-  readonly subscriptionId: string | null
-  readonly computerName: string | null
   /** May hold secrets: publish only what is allowed by name. */
   readonly tags: Readonly<Record<string, string>>
 }
 
 export type InstanceResult = { readonly kind: 'instance'; readonly instance: Instance } | Failure
 
-/** The newest version, and one that every region has known for years; it lacks physicalZone and virtualMachineScaleSet. */
-const [newest, oldest] = ['2025-04-07', '2021-02-01'] as const
+/** The older one lacks virtualMachineScaleSet. */
+const [newest, older] = metadataApiVersions
 
 const text = z
   .union([z.string(), z.number().transform(String)])
@@ -54,16 +46,8 @@ const computeSchema = z.object({
   virtualMachineScaleSet: z.object({ id: text }).catch({ id: null }),
   location: text,
   zone: text,
-  physicalZone: text,
   platformFaultDomain: text,
   platformUpdateDomain: text,
-  placementGroupId: text,
-  vmSize: text,
-  priority: text,
-  osType: text,
-  resourceGroupName: text,
-  subscriptionId: text,
-  osProfile: z.object({ computerName: text }).catch({ computerName: null }),
   tagsList: tags,
 })
 
@@ -71,7 +55,7 @@ const computeSchema = z.object({
 export async function readInstance(client: Pick<ImdsClient, 'getJson'>, options: RequestOptions = {}): Promise<InstanceResult> {
   const first = await client.getJson(pathOf(newest), options)
   // A 400 is how IMDS says that it does not know a version (yet).
-  const result = first.kind === 'failure' && first.status === 400 ? await client.getJson(pathOf(oldest), options) : first
+  const result = first.kind === 'failure' && first.status === 400 ? await client.getJson(pathOf(older), options) : first
   return result.kind === 'failure' ? result : parseInstance(result.value)
 }
 
@@ -151,16 +135,8 @@ function parseInstance(value: unknown): InstanceResult {
       scaleSet: compute.vmScaleSetName,
       location: compute.location,
       zone: compute.zone,
-      physicalZone: compute.physicalZone,
       faultDomain: compute.platformFaultDomain,
       updateDomain: compute.platformUpdateDomain,
-      placementGroupId: compute.placementGroupId,
-      vmSize: compute.vmSize,
-      priority: compute.priority,
-      osType: compute.osType,
-      resourceGroup: compute.resourceGroupName,
-      subscriptionId: compute.subscriptionId,
-      computerName: compute.osProfile.computerName,
       tags: compute.tagsList,
     },
   }

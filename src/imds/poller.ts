@@ -3,11 +3,8 @@ import type { EventsDocument } from '../lifecycle/model.ts'
 import type { EventsResult, ImdsClient } from './client.ts'
 import { trackHealth, type HealthChange, type ImdsHealth } from './health.ts'
 import { pause } from './pause.ts'
-import { nextDue, retryDelayMs } from './schedule.ts'
-
-/** The very first answer for a VM may take two minutes: the service is switched on by being asked. */
-const firstTimeoutMs = 130_000
-const usualTimeoutMs = 10_000
+import { delayAfterFailureMs, nextDue } from './schedule.ts'
+import { firstTimeoutMs, usualTimeoutMs } from './timeouts.ts'
 
 export interface PollerOptions {
   readonly client: Pick<ImdsClient, 'getEvents'>
@@ -105,7 +102,7 @@ export function createPoller(options: PollerOptions): Poller {
       const at = now()
       due =
         result.kind === 'failure'
-          ? at + retryDelayMs(failures, intervalMs, result.retryAfterMs, random())
+          ? at + delayAfterFailureMs(failures, intervalMs, result.retryAfterMs, random())
           : nextDue(due, startedAt, at, intervalMs)
       await pause(due - at, { signal, now })
     }

@@ -14,16 +14,8 @@ const nobody = {
   scaleSet: null,
   location: null,
   zone: null,
-  physicalZone: null,
   faultDomain: null,
   updateDomain: null,
-  placementGroupId: null,
-  vmSize: null,
-  priority: null,
-  osType: null,
-  resourceGroup: null,
-  subscriptionId: null,
-  computerName: null,
   tags: {},
 }
 
@@ -42,16 +34,8 @@ test('The documented example is read whole', async () => {
       scaleSet: 'crpteste9vflji9',
       location: 'westus',
       zone: '3',
-      physicalZone: 'useast-AZ01',
       faultDomain: '36',
       updateDomain: '42',
-      placementGroupId: 'f67c14ab-e92c-408c-ae2d-da15866ec79a',
-      vmSize: 'Standard_A3',
-      priority: 'Regular',
-      osType: 'Linux',
-      resourceGroup: 'macikgo-test-may-23',
-      subscriptionId: '00000000-0000-0000-0000-000000000000',
-      computerName: 'examplevmname',
       tags: { baz: 'bash', foo: 'bar' },
     },
   })
@@ -70,7 +54,7 @@ test('A 400 means an unknown version: the old one is asked for', async () => {
 })
 
 test('Empty, missing and oddly typed values are null, never something made up', async () => {
-  const odd = { name: '', vmId: 'v', location: null, zone: ['3'], platformFaultDomain: 2, virtualMachineScaleSet: '', osProfile: null }
+  const odd = { name: '', vmId: 'v', location: null, zone: ['3'], platformFaultDomain: 2, virtualMachineScaleSet: '' }
   const tagsList = [
     { name: 'a', value: '1' },
     { name: '', value: 'x' },
@@ -132,7 +116,7 @@ test('Patience is not for what stays: a redirect, a page, a refusal of both vers
 test('Patience ends with the last failure when the time is over', async () => {
   await using endpoint = await rawEndpoint(reply(500))
   await using client = openClient(endpoint.origin)
-  expect(await readInstancePatiently(client, { maxWaitMs: 200, firstWaitMs: 20 })).toMatchObject({ kind: 'failure', status: 500 })
+  expect(await readInstancePatiently(client, { maxWaitMs: 1_000, firstWaitMs: 20 })).toMatchObject({ kind: 'failure', status: 500 })
   expect(endpoint.requests.length).toBeGreaterThan(1)
 })
 

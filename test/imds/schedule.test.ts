@@ -1,6 +1,6 @@
 import { assert, integer, property } from 'fast-check'
 import { expect, test } from 'vitest'
-import { intervalWarning, nextDue, retryDelayMs } from '../../src/imds/schedule.ts'
+import { intervalWarning, nextDue, delayAfterFailureMs } from '../../src/imds/schedule.ts'
 
 test.each([
   ['a quick poll', { due: 1_000, startedAt: 1_000, now: 1_003 }, 2_000],
@@ -29,28 +29,28 @@ test('The next due time is never past, never further off than one interval and a
 })
 
 test('The backoff doubles from the interval to at most 10 s', () => {
-  expect([1, 2, 3, 4, 5, 6, 50, 5_000].map((failures) => retryDelayMs(failures, 1_000, undefined, 0))).toEqual([
+  expect([1, 2, 3, 4, 5, 6, 50, 5_000].map((failures) => delayAfterFailureMs(failures, 1_000, undefined, 0))).toEqual([
     1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000,
   ])
 })
 
 test('Chance takes up to a quarter off, but never below the interval', () => {
-  expect(retryDelayMs(3, 1_000, undefined, 0.999_999)).toBeCloseTo(3_000, 0)
-  expect(retryDelayMs(1, 1_000, undefined, 0.999_999)).toBe(1_000)
-  expect(retryDelayMs(50, 1_000, undefined, 0.5)).toBe(8_750)
-  expect(retryDelayMs(4, 60_000, undefined, 0.5)).toBe(60_000)
+  expect(delayAfterFailureMs(3, 1_000, undefined, 0.999_999)).toBeCloseTo(3_000, 0)
+  expect(delayAfterFailureMs(1, 1_000, undefined, 0.999_999)).toBe(1_000)
+  expect(delayAfterFailureMs(50, 1_000, undefined, 0.5)).toBe(8_750)
+  expect(delayAfterFailureMs(4, 60_000, undefined, 0.5)).toBe(60_000)
 })
 
 test('Retries never come closer than the budget of 5 requests per second allows', () => {
-  expect(retryDelayMs(1, 100, undefined, 0)).toBe(200)
-  expect(retryDelayMs(1, 100, 0, 0)).toBe(200)
+  expect(delayAfterFailureMs(1, 100, undefined, 0)).toBe(200)
+  expect(delayAfterFailureMs(1, 100, 0, 0)).toBe(200)
 })
 
 test('Retry-After wins in both directions, up to 70 s', () => {
-  expect(retryDelayMs(1, 1_000, 7_000, 0.5)).toBe(7_000)
-  expect(retryDelayMs(9, 1_000, 3_000, 0.5)).toBe(3_000)
-  expect(retryDelayMs(1, 1_000, 0, 0.5)).toBe(1_000)
-  expect(retryDelayMs(1, 1_000, 3_600_000, 0.5)).toBe(70_000)
+  expect(delayAfterFailureMs(1, 1_000, 7_000, 0.5)).toBe(7_000)
+  expect(delayAfterFailureMs(9, 1_000, 3_000, 0.5)).toBe(3_000)
+  expect(delayAfterFailureMs(1, 1_000, 0, 0.5)).toBe(1_000)
+  expect(delayAfterFailureMs(1, 1_000, 3_600_000, 0.5)).toBe(70_000)
 })
 
 test.each([

@@ -1,6 +1,4 @@
-/** API versions of `/metadata/scheduledevents`, oldest first: comparing them as text compares them in time. */
-export const eventsApiVersions = ['2017-03-01', '2017-08-01', '2017-11-01', '2019-01-01', '2019-04-01', '2019-08-01', '2020-07-01'] as const
-export type EventsApiVersion = (typeof eventsApiVersions)[number]
+import { apiVersions, type ApiVersion } from '../../imds/api-versions.ts'
 
 /** API versions of `/metadata/instance`, oldest first, as its documentation lists them. */
 export const instanceApiVersions: readonly string[] = [
@@ -40,6 +38,6 @@ export const instanceApiVersions: readonly string[] = [
   '2025-04-07',
 ]
 
-export function isEventsApiVersion(version: string | null): version is EventsApiVersion {
-  return eventsApiVersions.some((known) => known === version)
+export function isApiVersion(version: string | null): version is ApiVersion {
+  return apiVersions.some((known) => known === version)
 }

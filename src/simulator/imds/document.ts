@@ -1,14 +1,14 @@
-import type { EventsApiVersion } from './api-versions.ts'
+import type { ApiVersion } from '../../imds/api-versions.ts'
 import type { Moment, VisibleEvent } from './timeline.ts'
 
-/** From which API version on a type is shown; any other type always is. */
-const shownSince = new Map<string, EventsApiVersion>([
+/** From which API version on a type is shown; any other type always is. Comparing versions as text compares them in time. */
+const shownSince = new Map<string, ApiVersion>([
   ['Preempt', '2017-11-01'],
   ['Terminate', '2019-01-01'],
 ])
 
 /** The events that this API version shows at all. */
-export function shownEvents(moment: Moment, version: EventsApiVersion): VisibleEvent[] {
+export function shownEvents(moment: Moment, version: ApiVersion): VisibleEvent[] {
   return moment.events.filter(({ event }) => version >= (shownSince.get(event.type) ?? version))
 }
 
@@ -16,7 +16,7 @@ export function shownEvents(moment: Moment, version: EventsApiVersion): VisibleE
  * The document as this API version writes it, fields in the order of captured documents. `wallClock` turns scenario seconds into
  * milliseconds since the epoch: NotBefore is the real time at which the event will start, rounded down to the second, so never after it.
  */
-export function renderDocument(moment: Moment, version: EventsApiVersion, wallClock: (seconds: number) => number): Record<string, unknown> {
+export function renderDocument(moment: Moment, version: ApiVersion, wallClock: (seconds: number) => number): Record<string, unknown> {
   return {
     DocumentIncarnation: moment.incarnation,
     Events: shownEvents(moment, version).map((visible) => renderEvent(visible, version, wallClock)),
@@ -25,7 +25,7 @@ export function renderDocument(moment: Moment, version: EventsApiVersion, wallCl
 
 function renderEvent(
   { event, status, notBeforeSeconds }: VisibleEvent,
-  version: EventsApiVersion,
+  version: ApiVersion,
   wallClock: (seconds: number) => number,
 ): Record<string, unknown> {
   return {

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import { z } from 'zod'
+import { metadataApiVersions } from '../../imds/api-versions.ts'
 import { ask } from './ask.ts'
 
 const text = z.string().optional()
@@ -29,7 +30,7 @@ const computeSchema = z.object({
 
 /** The identity of the machine that records, subscription ids as zeros; null where its metadata cannot be read. */
 export async function recordableCompute(agent: Agent, origin: string, signal: AbortSignal): Promise<Record<string, unknown> | null> {
-  for (const version of ['2025-04-07', '2021-02-01']) {
+  for (const version of metadataApiVersions) {
     const heard = await ask(agent, `${origin}/metadata/instance/compute?api-version=${version}&format=json`, { timeoutMs: 10_000, signal })
     if (heard === null || 'noAnswer' in heard) return null
     if (heard.status !== 200) continue

@@ -4,6 +4,7 @@ import { Agent } from 'undici'
 import { stringify } from 'yaml'
 import type { SinkLog } from '../../../sinks/contract.ts'
 import { ForeshockError } from '../../../sinks/error.ts'
+import { firstTimeoutMs, usualTimeoutMs } from '../../imds/timeouts.ts'
 import { ask, type Heard } from './ask.ts'
 import { recordedFrame } from './recorded-frame.ts'
 import { recordableCompute } from './recorded-instance.ts'
@@ -29,10 +30,6 @@ export interface Recording {
   readonly polls: number
   readonly frames: number
 }
-
-/** A machine may wait two minutes for the first answer of its life. */
-const firstTimeoutMs = 130_000
-const timeoutMs = 10_000
 
 /**
  * Writes what an endpoint answers as a scenario of verbatim frames, one for each change, failures included, until `signal` aborts.
@@ -81,7 +78,7 @@ async function recordFrames(
   let polls = 0
   let frames = 0
   for (let last = ''; !signal.aborted; await pause(intervalMs, signal)) {
-    const heard = await poll(polls === 0 ? firstTimeoutMs : timeoutMs)
+    const heard = await poll(polls === 0 ? firstTimeoutMs : usualTimeoutMs)
     if (heard === null) break
     polls += 1
     if (fingerprint(heard) === last) continue

@@ -1,5 +1,6 @@
+import { apiVersions } from '../../imds/api-versions.ts'
 import { jsonAnswer, textAnswer, type Answer } from './answer.ts'
-import { eventsApiVersions, isEventsApiVersion } from './api-versions.ts'
+import { isApiVersion } from './api-versions.ts'
 import type { Target } from './faults.ts'
 import { instanceMetadata, metadataAt, metadataText } from './instance.ts'
 import type { Vm } from './scenario.ts'
@@ -45,7 +46,7 @@ export function route(asked: Asked, simulation: Simulation, instanceVersions: re
     if (version === null || !instanceVersions.includes(version)) return refused(badVersion(instanceVersions))
     return refused(instanceAnswer(instanceMetadata(simulation.scenario, asked.vm), path, query.get('format')))
   }
-  if (!isEventsApiVersion(version)) return refused(badVersion(eventsApiVersions))
+  if (!isApiVersion(version)) return refused(badVersion(apiVersions))
   return target === 'approvals' ? simulation.startRequests(version, asked.body) : refused(simulation.events(version))
 }
 

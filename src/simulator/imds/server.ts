@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SinkLog } from '../../../sinks/contract.ts'
 import { ForeshockError } from '../../../sinks/error.ts'
+import { defaultApiVersion } from '../../imds/api-versions.ts'
 import { jsonAnswer, type Answer } from './answer.ts'
 import { instanceApiVersions } from './api-versions.ts'
 import { answerInstead, Faults } from './faults.ts'
@@ -11,7 +12,7 @@ import { readBody, respond } from './respond.ts'
 import { route, targetOf, type Asked, type Routed } from './routes.ts'
 import type { HandFault } from './scenario-fault.ts'
 import type { Scenario, Vm } from './scenario.ts'
-import { newestEventsApiVersion, Simulation } from './simulation.ts'
+import { Simulation } from './simulation.ts'
 import type { Moment } from './timeline.ts'
 
 export interface ImdsSimulatorOptions {
@@ -166,7 +167,7 @@ export async function startImdsSimulator(options: ImdsSimulatorOptions): Promise
     moment: () => simulation.moment(),
     approve(eventId) {
       const body = JSON.stringify({ StartRequests: [{ EventId: eventId }] })
-      const { answer } = simulation.startRequests(newestEventsApiVersion, body)
+      const { answer } = simulation.startRequests(defaultApiVersion, body)
       wake.abort()
       return !('noAnswer' in answer) && answer.status === 200
     },

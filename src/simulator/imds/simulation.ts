@@ -1,5 +1,5 @@
+import type { ApiVersion } from '../../imds/api-versions.ts'
 import { jsonAnswer, textAnswer, type Answer } from './answer.ts'
-import { eventsApiVersions, type EventsApiVersion } from './api-versions.ts'
 import { renderDocument, shownEvents } from './document.ts'
 import { frameAt, frameBody } from './scenario-frame.ts'
 import type { Scenario } from './scenario.ts'
@@ -59,7 +59,7 @@ export class Simulation {
   }
 
   /** The answer to a GET. */
-  events(version: EventsApiVersion): Answer {
+  events(version: ApiVersion): Answer {
     if (typeof this.#byHand === 'string') {
       return { status: 200, headers: { 'Content-Type': 'application/json; charset=utf-8' }, body: Buffer.from(this.#byHand) }
     }
@@ -73,7 +73,7 @@ export class Simulation {
   }
 
   /** The answer to a POST. All or nothing: one unknown id among several approves none of them. */
-  startRequests(version: EventsApiVersion, body: string): StartRequestsOutcome {
+  startRequests(version: ApiVersion, body: string): StartRequestsOutcome {
     const asked = parseStartRequests(body)
     if ('problem' in asked) return { eventIds: [], answer: jsonAnswer(400, { error: `Bad request. ${asked.problem}` }) }
     const { eventIds } = asked
@@ -87,12 +87,12 @@ export class Simulation {
     return { eventIds, answer: textAnswer(200, '') }
   }
 
-  #rendered(version: EventsApiVersion): Record<string, unknown> {
+  #rendered(version: ApiVersion): Record<string, unknown> {
     return renderDocument(this.moment(), version, (seconds) => this.#startedAt + (seconds / this.#speed) * 1000)
   }
 
   /** Ids in the document as it is answered now, lower-case. */
-  #knownIds(version: EventsApiVersion): Set<string> {
+  #knownIds(version: ApiVersion): Set<string> {
     if (this.#byHand === null && this.scenario.documents === null) {
       return new Set(shownEvents(this.moment(), version).map(({ event }) => event.id.toLowerCase()))
     }
@@ -100,8 +100,6 @@ export class Simulation {
     return new Set('noAnswer' in answer ? [] : idsIn(answer.body.toString()))
   }
 }
-
-export const newestEventsApiVersion: EventsApiVersion = eventsApiVersions[eventsApiVersions.length - 1] ?? '2020-07-01'
 
 /** The EventIds of a verbatim body; none where it is no document. */
 function idsIn(body: string): string[] {

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { eventsApiVersions } from '../../../src/simulator/imds/api-versions.ts'
+import { apiVersions } from '../../../src/imds/api-versions.ts'
 import { loadScenario } from '../../../src/simulator/imds/scenario-file.ts'
 import { startImdsSimulator } from '../../../src/simulator/imds/server.ts'
 import { afterwards, approve, ask, epoch, events, eventsPath, play, scenarioOf, silent } from './play.ts'
@@ -32,7 +32,7 @@ describe('reading the events', () => {
     const terminate = { type: 'Terminate', resources: ['web_0'] }
     const { url } = await play(scenarioOf({ events: [{ ...reboot, extra: { Later: [1] } }, preempt, terminate] }))
     const seen: Record<string, unknown> = {}
-    for (const version of eventsApiVersions) {
+    for (const version of apiVersions) {
       const { Events }: { Events: Record<string, unknown>[] } = JSON.parse((await ask(url + eventsPath(version))).text)
       const base = ['EventId', 'EventStatus', 'EventType', 'ResourceType', 'Resources', 'NotBefore']
       const more = Object.keys(Events[0] ?? {}).filter((key) => !base.includes(key))
