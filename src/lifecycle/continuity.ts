@@ -3,6 +3,8 @@ import type { Reading, RememberedState } from './model.ts'
 
 /** IMDS switches the service off after 24 h without a request; its incarnation may then start anew. */
 const longestGapMs = 24 * 60 * 60 * 1000
+/** What time synchronisation may set back at a boot without making the gap unknown. */
+const longestSetBackMs = 60 * 60 * 1000
 
 /** How a reading follows on what is remembered. */
 export interface Continuity {
@@ -23,7 +25,9 @@ export function continuityOf(state: RememberedState, reading: Reading): Continui
   const now = incarnationNumber(reading.document.incarnation)
   const lower = before !== null && now !== null && now < before
   const gapMs = state.lastGoodPollAt === null ? 0 : Math.max(0, reading.at - state.lastGoodPollAt)
-  const longGap = gapMs > longestGapMs
+  // A clock that was set back leaves the gap unknown: as if it were too long.
+  const setBack = state.lastGoodPollAt !== null && state.lastGoodPollAt - reading.at > longestSetBackMs
+  const longGap = gapMs > longestGapMs || setBack
   const restarted = lower && (longGap || state.lowerReading)
   const bootChanged = state.bootId === null || reading.bootId === null ? null : state.bootId !== reading.bootId
   return {

@@ -1,3 +1,5 @@
+/** Words of our own, which say what only a verdict can say. */
+const verdicts = new Set(['ended', 'vanished'])
 /** Longest status in a CloudEvents type and id. */
 const longest = 20
 
@@ -7,7 +9,7 @@ export function statusName(eventStatus: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '')
     .slice(0, longest)
-  return name === '' ? 'unknown' : name
+  return name === '' || verdicts.has(name) ? 'unknown' : name
 }
 
 /**

@@ -64,7 +64,8 @@ export function enterState(key: string, before: LiveEvent, event: ScheduledEvent
     status,
     digest16: stateDigest,
     repeat: earlier + 1,
-    changes: changesBetween(before.event, event),
+    // Once started the plan is no longer in the document, which is no change of plan.
+    changes: changesBetween(before.event, event).filter(({ field, to }) => field !== 'notBefore' || to !== null || status === 'scheduled'),
     // A new NotBefore is a new plan, so Scheduled without one has none; once started, the plan that it followed is still worth telling.
     notBefore: status === 'scheduled' ? event.notBefore : seen.lastNotBefore,
     incarnation: reading.document.incarnation,

@@ -27,7 +27,7 @@ describe('a single lower incarnation is a stale replica', () => {
     const watcher = seenAtTen()
     expect(watcher.poll(9, [entry({ DurationInSeconds: 1 })]).transitions).toEqual([])
     expect(watcher.state.live[key]?.event.durationInSeconds).toBe(9)
-    expect(onlyState(watcher.poll(11, [entry(started)])).changes).toHaveLength(2)
+    expect(onlyState(watcher.poll(11, [entry(started)])).changes).toEqual([{ field: 'eventStatus', from: 'Scheduled', to: 'Started' }])
   })
 
   it('additions count at once', () => {
@@ -144,4 +144,25 @@ describe('a boot id that cannot be read this time', () => {
     watcher.machine = { ...watcher.machine, bootId: 'boot-2' }
     expect(onlyEnd(watcher.poll(12, [])).evidence).toMatchObject({ rule: 'B', bootChanged: true })
   })
+})
+
+describe('a clock that was set back', () => {
+  it('by little counts as no gap', () => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry()])
+    expect(onlyEnd(watcher.poll(2, [], -5 * 60_000))).toMatchObject({ outcome: 'cancelled', gapSeconds: 0 })
+  })
+
+  it('by hours leaves the gap unknown, so nothing is concluded', () => {
+    const watcher = new Watcher()
+    watcher.poll(1, [entry()])
+    expect(onlyEnd(watcher.poll(2, [], -30 * hours))).toMatchObject({ outcome: 'vanished', evidence: { rule: 'D', inconclusive: 'gap' } })
+  })
+})
+
+it('a status in the words of our own verdicts is told as unknown', () => {
+  for (const EventStatus of ['Vanished', 'ended']) {
+    const watcher = new Watcher()
+    expect(onlyState(watcher.poll(1, [entry({ EventStatus })])).status).toBe('unknown')
+  }
 })
