@@ -1,8 +1,8 @@
-import { createRequire } from 'node:module'
-import { isAbsolute, join, resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import type { SinkDefinition } from '../sinks/contract.ts'
+import { resolveForImport } from './resolve-for-import.ts'
 
 export { eventFormat } from '../sinks/formats/event-format.ts'
 
@@ -39,17 +39,18 @@ export async function builtinSink(type: string): Promise<SinkDefinition> {
  * Gives the problem as one line when there is none or it is no sink.
  */
 export async function customSink(type: string, folder: string): Promise<{ definition: SinkDefinition } | { problem: string }> {
-  const file = locate(type, folder)
-  if (file === undefined) {
-    return {
-      problem: `expected one of ${builtinSinkTypes.join(', ')}, or the name of an installed package, or a path to a module, got "${type}"`,
-    }
-  }
+  let file: string | undefined
   let module: { default?: unknown }
   try {
+    file = locate(type, folder)
+    if (file === undefined) {
+      return {
+        problem: `expected one of ${builtinSinkTypes.join(', ')}, or the name of an installed package, or a path to a module, got "${type}"`,
+      }
+    }
     module = await import(pathToFileURL(file).href)
   } catch (error) {
-    return { problem: `the module ${file} cannot be loaded: ${error instanceof Error ? error.message : String(error)}` }
+    return { problem: `the module ${file ?? type} cannot be loaded: ${error instanceof Error ? error.message : String(error)}` }
   }
   const parsed = definitionSchema.safeParse(module.default)
   if (!parsed.success) {
@@ -62,12 +63,5 @@ export async function customSink(type: string, folder: string): Promise<{ defini
 
 function locate(type: string, folder: string): string | undefined {
   if (type.startsWith('.') || isAbsolute(type)) return resolve(folder, type)
-  for (const from of [folder, import.meta.dirname]) {
-    try {
-      return createRequire(join(from, 'foreshock.cjs')).resolve(type)
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) throw error
-    }
-  }
-  return undefined
+  return resolveForImport(type, folder) ?? resolveForImport(type, import.meta.dirname)
 }
