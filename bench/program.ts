@@ -40,6 +40,18 @@ export function startBarePoller(url: string): Running {
   return started(spawn(process.execPath, [join(import.meta.dirname, 'bare-poller.mjs'), url], { stdio: 'inherit' }))
 }
 
+export function startBareReceiver(connectionString: string, queue: string, imds: string): Running {
+  return started(
+    spawn(process.execPath, [join(import.meta.dirname, 'bare-receiver.mjs'), connectionString, queue, imds], { stdio: 'inherit' }),
+  )
+}
+
+export function startIdleSenders(connectionString: string, entities: readonly string[]): Running {
+  return started(
+    spawn(process.execPath, [join(import.meta.dirname, 'idle-senders.ts'), connectionString, ...entities], { stdio: 'inherit' }),
+  )
+}
+
 function started(child: ChildProcess): Running {
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   return {

@@ -1,0 +1,176 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CloudEvent } from '../sinks/cloud-event.ts'
+import { openDatabase } from '../src/outbox/database.ts'
+import { createStore } from '../src/outbox/store.ts'
+import { openBareSender } from './bare-sender.ts'
+import { startBenchBroker, wallClock, type BenchBroker } from './broker.ts'
+import { startBenchImds } from './imds.ts'
+import { percentile, type BenchRow } from './numbers.ts'
+import { startForwarder, startIdleSenders, usage } from './program.ts'
+import { startBenchReceiver } from './receiver.ts'
+
+const rounds = 400
+const backlogSize = 20_000
+const concurrency = 16
+const settleSeconds = 20
+
+const entities = ['hub', 'topic'] as const
+type Entity = (typeof entities)[number]
+const typeOf = { hub: 'event-hubs', topic: 'service-bus' } as const
+
+function sinkTo(entity: Entity, { connectionString }: BenchBroker): Record<string, unknown> {
+  const target = entity === 'hub' ? { eventHub: entity } : { topic: entity }
+  return { name: entity, type: typeOf[entity], ...target, auth: { type: 'connection-string', connectionString } }
+}
+
+/**
+ * From the moment IMDS has handed out a changed document to the moment the broker has accepted the event, with durable writes in between; in turn
+ * with a send of the bare SDK, on a link that is open, of an event of the same size to the same broker.
+ */
+export async function amqpLatency(): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const entity of entities) {
+    const broker = await startBenchBroker()
+    const imds = await startBenchImds()
+    // The `started` event of the forwarder itself is the first.
+    const started = broker.accepted(entity, 1)
+    const forwarder = await startForwarder({ imds: { endpoint: imds.url, pollIntervalMs: 100 }, sinks: [sinkTo(entity, broker)] })
+    await started
+    const bareSender = await openBareSender(entity, broker.connectionString)
+    const through: number[] = []
+    const bare: number[] = []
+    for (let round = 0; round < rounds; round += 1) {
+      const arrived = broker.accepted(entity, 2 + 2 * round)
+      const served = await imds.serve(document(round))
+      through.push((await arrived) - (performance.timeOrigin + served))
+      const received = broker.accepted(entity, 3 + 2 * round)
+      const begun = wallClock()
+      await bareSender.send(eventOf(round))
+      bare.push((await received) - begun)
+    }
+    await bareSender.close()
+    await forwarder.stop()
+    imds.close()
+    broker.stop()
+    for (const [name, share] of [['p50', 0.5] as const, ['p99', 0.99] as const]) {
+      const what = `change to ${typeOf[entity]}, ${name}`
+      rows.push({ what, foreshock: percentile(through, share), bare: percentile(bare, share), unit: 'ms' })
+    }
+  }
+  return rows
+}
+
+/** How fast a backlog leaves the outbox, row by row and durably, against the bare SDK sending as many events with the same concurrency. */
+export async function amqpBacklog(): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const entity of entities) {
+    const broker = await startBenchBroker()
+    const folder = await mkdtemp(join(tmpdir(), 'foreshock-backlog-'))
+    const path = join(folder, 'state.db')
+    fillOutbox(path, entity)
+    const imds = await startBenchImds()
+    const first = broker.accepted(entity, 1)
+    const last = broker.accepted(entity, backlogSize)
+    const forwarder = await startForwarder({ imds: { endpoint: imds.url }, state: { path }, sinks: [sinkTo(entity, broker)] })
+    const drainedMs = -(await first) + (await last)
+    await forwarder.stop()
+    await rm(folder, { recursive: true })
+    imds.close()
+
+    const sender = await openBareSender(entity, broker.connectionString)
+    const begun = wallClock()
+    let next = 0
+    const lane = async (): Promise<void> => {
+      while (next < backlogSize) {
+        next += 1
+        await sender.send(eventOf(next))
+      }
+    }
+    await Promise.all(Array.from({ length: concurrency }, lane))
+    const bareMs = wallClock() - begun
+    await sender.close()
+    broker.stop()
+    const rate = (milliseconds: number): number => backlogSize / (milliseconds / 1000)
+    rows.push({ what: `backlog to ${typeOf[entity]}`, foreshock: rate(drainedMs), bare: rate(bareMs), unit: '/s' })
+  }
+  return rows
+}
+
+/** Resident memory of the whole process with each sink open, and with all three, against a process that only keeps the same SDKs connected. */
+export async function amqpMemory(): Promise<BenchRow[]> {
+  const broker = await startBenchBroker()
+  const imds = await startBenchImds()
+  const receiver = await startBenchReceiver()
+  const webhook = { name: 'hook', type: 'webhook', url: receiver.url }
+  const measured: { what: string; sinks: Record<string, unknown>[]; connected: Entity[] }[] = [
+    { what: 'memory, event-hubs', sinks: [sinkTo('hub', broker)], connected: ['hub'] },
+    { what: 'memory, service-bus', sinks: [sinkTo('topic', broker)], connected: ['topic'] },
+    { what: 'memory, both and a webhook', sinks: [sinkTo('hub', broker), sinkTo('topic', broker), webhook], connected: ['hub', 'topic'] },
+  ]
+  const rows: BenchRow[] = []
+  for (const { what, sinks, connected } of measured) {
+    const forwarder = await startForwarder({ imds: { endpoint: imds.url }, sinks })
+    const idle = startIdleSenders(broker.connectionString, connected)
+    await sleep(settleSeconds * 1000)
+    const [ours, bare] = [await usage(forwarder.pid), await usage(idle.pid)]
+    await Promise.all([forwarder.stop(), idle.stop()])
+    rows.push({ what, foreshock: ours.megabytes, bare: bare.megabytes, unit: 'MB' })
+  }
+  receiver.close()
+  imds.close()
+  broker.stop()
+  return rows
+}
+
+/** Events of as many ids, so that as many lanes may be under way as the concurrency allows. */
+function fillOutbox(path: string, sink: string): void {
+  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+  const database = openDatabase(path, { now: Date.now, log })
+  const targets = [{ sink, expiresAt: Date.now() + 3_600_000 }]
+  const events = Array.from({ length: backlogSize }, (_, number) => ({ event: eventOf(number), priority: 0 as const, targets }))
+  createStore(database, { now: Date.now }).commit({ events })
+  database.close()
+}
+
+/** About what a scheduled event is on the wire. */
+function eventOf(number: number): CloudEvent {
+  const eventId = `c7061bac-afdc-4513-b24b-${String(number).padStart(12, '0')}`
+  const source = '/subscriptions/0/resourcegroups/g/providers/microsoft.compute/virtualmachines/web_0'
+  return {
+    specversion: '1.0',
+    id: `${eventId}:scheduled:1d105773e80d3ccc`,
+    source,
+    type: 'foreshock.scheduledevent.scheduled.v1',
+    subject: `${source}/scheduledevents/${eventId}`,
+    time: '2030-01-01T00:00:00.000Z',
+    datacontenttype: 'application/json',
+    dataschema: 'https://schemas.example/scheduledevent.v1.json',
+    partitionkey: eventId,
+    severitynumber: 13,
+    severitytext: 'WARN',
+    data: { eventId, eventType: 'Reboot', eventStatus: 'Scheduled', description: 'x'.repeat(250) },
+  }
+}
+
+/** Each round moves NotBefore, which is one `scheduled` event. */
+function document(round: number): unknown {
+  return {
+    DocumentIncarnation: round + 2,
+    Events: [
+      {
+        EventId: 'C7061BAC-AFDC-4513-B24B-AA5F13A16123',
+        EventStatus: 'Scheduled',
+        EventType: 'Reboot',
+        ResourceType: 'VirtualMachine',
+        Resources: ['web_0'],
+        NotBefore: new Date(Date.UTC(2030, 0, 1) + round * 1000).toUTCString(),
+        Description: 'Host server is undergoing maintenance.',
+        EventSource: 'Platform',
+        DurationInSeconds: -1,
+      },
+    ],
+  }
+}

@@ -1,0 +1,25 @@
+/** What an approver needs at least: the SDK, and a POST for each message at once, without any check or record. */
+import { ServiceBusClient } from '@azure/service-bus'
+import { Pool } from 'undici'
+
+const [connectionString, queue, imds] = process.argv.slice(2)
+const pool = new Pool(imds)
+const receiver = new ServiceBusClient(connectionString).createReceiver(queue, { maxAutoLockRenewalDurationInMs: 0 })
+receiver.subscribe(
+  {
+    async processMessage(message) {
+      const answer = await pool.request({
+        path: '/metadata/scheduledevents?api-version=2020-07-01',
+        method: 'POST',
+        headers: { Metadata: 'true' },
+        body: JSON.stringify({ StartRequests: [{ EventId: message.body.eventId }] }),
+      })
+      await answer.body.dump()
+      await receiver.completeMessage(message)
+    },
+    async processError({ error }) {
+      throw error
+    },
+  },
+  { autoCompleteMessages: false },
+)
