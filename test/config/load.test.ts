@@ -133,7 +133,8 @@ describe('what is shipped', () => {
   it('every example in config/ is a valid configuration', async () => {
     const examples = (await readdir(root)).filter((file) => file.endsWith('.yaml'))
     expect(examples.length).toBeGreaterThan(0)
-    const env = new Proxy<NodeJS.ProcessEnv>({}, { get: () => 'https://example.com/value' })
+    const broker = 'Endpoint=sb://example.servicebus.windows.net/;SharedAccessKeyName=name;SharedAccessKey=key'
+    const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => (name === 'SERVICEBUS' ? broker : 'https://example.com/value') })
     for (const file of examples) {
       const config = await parseConfig(await readFile(join(root, file), 'utf8'), { env, file: join(root, file) })
       expect(config.file).toBe(join(root, file))

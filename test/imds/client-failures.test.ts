@@ -160,9 +160,11 @@ test.each(faults)(
   '$what is the failure $reason, and the next poll is well again',
   async ({ answer, reason, status, detail, retryAfterMs }) => {
     await using endpoint = await rawEndpoint(answer, reply(200, document))
-    await using client = openClient(endpoint.origin, { timeouts: { bodyMs: 300 }, now: () => Date.parse('2022-04-11T22:26:58Z') })
+    // Tight only where time itself is the fault: of the body once a status came, else of the whole.
+    const bodyMs = reason === 'timeout' ? 300 : 10_000
+    await using client = openClient(endpoint.origin, { timeouts: { bodyMs }, now: () => Date.parse('2022-04-11T22:26:58Z') })
 
-    const failure = await client.getEvents({ timeoutMs: reason === 'timeout' ? 500 : 10_000 })
+    const failure = await client.getEvents({ timeoutMs: reason === 'timeout' && status === undefined ? 500 : 10_000 })
     expect(failure).toEqual({
       kind: 'failure',
       reason,
@@ -214,8 +216,8 @@ test('An endless body is dropped at the cap: nothing of it is kept', async () =>
   const results = []
   for (let round = 0; round < 30; round += 1) results.push(await client.getEvents())
   expect(results.every((result) => result.kind === 'failure' && result.reason === 'too_large')).toBe(true)
-  // Thirty bodies at the cap would be 30 MiB.
-  expect(held() - before).toBeLessThan(15 * 1024 * 1024)
+  // Thirty bodies at the cap would be 30 MiB, however often they were collected; what is on its way to be freed is gone at a later look.
+  await expect.poll(() => held() - before, { timeout: 10_000 }).toBeLessThan(15 * 1024 * 1024)
 })
 
 test('The reason of an abort is what the call rejects with: before it, while connecting and while waiting', async () => {
