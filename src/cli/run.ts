@@ -98,6 +98,7 @@ async function runOnce(config: Config, log: Logger): Promise<number> {
     return stored && waiting === 0 ? exit.done : exit.tryAgain
   } catch (error) {
     if (!stop.signal.aborted) throw error
+    log.warn({}, 'stopped before everything was done: the next run goes on')
     return exit.tryAgain
   } finally {
     await forwarder.close()
