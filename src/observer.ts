@@ -29,7 +29,7 @@ export interface ObserverOptions {
 }
 
 /** Outcomes of approvals, with the events that tell them. */
-export interface SettledApprovals extends Pick<Commit, 'approvals' | 'holds'> {
+interface SettledApprovals extends Pick<Commit, 'approvals' | 'holds'> {
   readonly events: readonly CloudEvent[]
   /** Folded ids of the events that IMDS took our approval of. */
   readonly approved: readonly string[]

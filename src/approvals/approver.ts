@@ -23,7 +23,7 @@ export interface Ask {
 }
 
 /** What came of a request, for each event that it asks for. */
-export interface Verdict {
+interface Verdict {
   /** For settlement: a hold that was carried out is `ok` here. */
   readonly codes: readonly Code[]
   /** Those that are final, told now or at an earlier delivery of the same message. */
@@ -165,7 +165,7 @@ export function createApprover(options: ApproverOptions): Approver {
     const judged = { wanted, key, event, attempts: 0 }
     if (refusal !== null) return { ...judged, ...refusal }
     if (wanted.command !== 'hold') return { ...judged, code: 'ok', detail: '' }
-    return { ...judged, code: 'held', detail: 'held: no approval of this event is relayed; Azure starts it at NotBefore', hold: true }
+    return { ...judged, code: 'held', detail: 'no approval of this event is relayed from now on; Azure starts it at NotBefore', hold: true }
   }
 
   const tell = (ask: Omit<Ask, 'signal' | 'last'>, wanted: readonly (Wanted | null)[], refusal: Refusal, who: Identity): Verdict => {

@@ -8,7 +8,7 @@ import { unreadable, type ApprovalRequest } from './request.ts'
 const lookMs = 250
 
 /** What the forwarder tells the command that waits. */
-export interface CommandAnswer {
+interface CommandAnswer {
   readonly code: string
   readonly detail: string
   /** null where nothing is told to the sinks. */

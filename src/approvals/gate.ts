@@ -8,7 +8,8 @@ import type { ApprovalRequest, Signature, Wanted } from './request.ts'
 /** Largest body, in bytes. */
 export const maxBodyBytes = 64 * 1024
 const algorithms: ReadonlySet<unknown> = new Set(['ES256', 'EdDSA'])
-const typ = 'foreshock-approval+jws'
+/** Of every signature, so that nothing that was signed for another purpose can approve. */
+export const typ = 'foreshock-approval+jws'
 const commands: ReadonlySet<string> = new Set(['approve', 'hold'])
 const skewMs = 60_000
 const maxLifetimeMs = 10 * 60_000

@@ -5,7 +5,7 @@ const id = z.string().trim().min(1).max(256).refine(printable, 'expected printab
 const words = (longest: number): z.ZodType<string> =>
   z.string().trim().min(1).max(longest).refine(printable, 'expected text without control characters')
 
-export const digestSchema = z
+const digestSchema = z
   .string()
   .regex(/^[0-9a-fA-F]{16,64}$/, 'expected 16 to 64 hex digits')
   .transform((digest) => digest.toLowerCase())

@@ -14,10 +14,10 @@ export interface Envelope {
   readonly properties: Readonly<Record<string, unknown>>
 }
 
-export type Content = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string }
+type Content = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string }
 
 /** The type of a CloudEvent that asks for an approval. */
-export const requestedType = (prefix: string): string => `${prefix}.approval.requested.v1`
+const requestedType = (prefix: string): string => `${prefix}.approval.requested.v1`
 
 /** Reads an unsigned message. What is wrong with it stands in `problem`. */
 export function readPlainMessage(envelope: Envelope, prefix: string): ApprovalRequest {

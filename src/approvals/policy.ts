@@ -4,7 +4,7 @@ import { statusName } from '../lifecycle/status.ts'
 import { isWithin, type TimeWindow } from './time-window.ts'
 
 /** All given parts must hold; within a list any entry is enough. Names compare without case. */
-export interface PolicyCondition {
+interface PolicyCondition {
   readonly eventType?: readonly string[] | undefined
   readonly eventSource?: readonly string[] | undefined
   /** An unknown duration (-1, or none) is longer than any. */

@@ -11,10 +11,10 @@ const longestWaitMs = 10_000
 const readAttempts = 3
 
 /** A fresh look at IMDS, or why there is none. */
-export type FreshRead = { readonly ok: true; readonly document: EventsDocument } | { readonly ok: false; readonly detail: string }
+type FreshRead = { readonly ok: true; readonly document: EventsDocument } | { readonly ok: false; readonly detail: string }
 
 /** What the relay asks of whoever knows which approvals are still good. */
-export interface RelayHooks {
+interface RelayHooks {
   /** Notes that a POST for these is about to go out; durable when it returns. Throws what the store throws. */
   record(eventIds: readonly string[]): void
   /** Of the ids that were given, those that may still be approved by this document. */
@@ -22,7 +22,7 @@ export interface RelayHooks {
 }
 
 /** `failed`: what became of those that are still good is not known, or IMDS does not want them. */
-export interface RelayResult {
+interface RelayResult {
   readonly accepted: boolean
   /** The ids of the last POST, or none where nothing was left to approve. */
   readonly eventIds: readonly string[]

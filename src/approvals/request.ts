@@ -36,7 +36,7 @@ export interface SignatureKey {
 }
 
 /** Times are milliseconds since the epoch. */
-export interface Validity {
+interface Validity {
   readonly issuedAt: number | null
   readonly notBefore: number | null
   readonly expiresAt: number | null

@@ -1,5 +1,5 @@
 const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
-export type Day = (typeof days)[number]
+type Day = (typeof days)[number]
 
 /** A time of the day, on some days; one that ends before it begins goes on past midnight and belongs to the day on which it began. */
 export interface TimeWindow {

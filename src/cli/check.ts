@@ -34,9 +34,12 @@ const publishers = {
   leader: 'only events that name this VM first are published; silent when that machine is',
 }
 
-/** Options of sinks are left out on purpose: they may hold secrets. */
-function machine({ sinks, ...config }: Config, warnings: readonly string[]): unknown {
-  return { ...config, sinks: sinks.map(({ definition: _, options: __, ...sink }) => sink), warnings }
+/** Options of sinks and credentials of the control queue are left out on purpose: they may hold secrets. */
+function machine({ sinks, control, ...config }: Config, warnings: readonly string[]): unknown {
+  const shown = sinks.map(({ definition: _, options: __, ...sink }) => sink)
+  if (control === undefined) return { ...config, sinks: shown, warnings }
+  const { auth, ...queue } = control
+  return { ...config, control: { ...queue, auth: { type: auth.type } }, sinks: shown, warnings }
 }
 
 function explain(config: Config, warnings: readonly string[]): string {
@@ -51,6 +54,7 @@ function explain(config: Config, warnings: readonly string[]): string {
     ['publish', `${config.publish}: ${publishers[config.publish]}`],
     ['types', `${config.events.typePrefix}.scheduledevent.*, ${config.events.typePrefix}.forwarder.*`],
     ['state', config.state.path],
+    ['approvals', approvals(config)],
     ['heartbeat', heartbeat.intervalSeconds === 0 ? 'off' : `every ${span(heartbeat.intervalSeconds * 1000)}`],
     ['admin', admin.listen === false ? 'off' : admin.listen],
     ['shutdown', `flushes for at most ${span(config.shutdownSeconds * 1000)}`],
@@ -69,6 +73,14 @@ function explain(config: Config, warnings: readonly string[]): string {
   const head = lines.map(([name, value]) => `${name.padEnd(14)} ${value}`).join('\n')
   const warned = warnings.map((warning) => `\nwarning: ${warning}`).join('')
   return `${head}\n\n${config.sinks.length === 0 ? 'no sinks: nothing is published' : sinks}\n${warned}${warned === '' ? '' : '\n'}\nThe configuration is valid.\n`
+}
+
+function approvals({ approvals: given, control }: Config): string {
+  if (given === undefined && control === undefined) return 'off'
+  const { events = 'own', maxResources = 1, eventTypes = [], auto = [] } = given ?? {}
+  const where = control === undefined ? [] : [`from ${control.queue ?? `${control.topic}/${control.subscription}`} (${control.trust.type})`]
+  const types = given === undefined ? [] : [eventTypes.join(', ')]
+  return [...where, ...types, `${events} events`, `at most ${maxResources} machines each`, `${auto.length} policy rules`].join('; ')
 }
 
 function gets({ filter }: ConfiguredSink): string {

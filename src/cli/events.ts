@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ForeshockError } from '../../sinks/error.ts'
+import type { ApprovalStates } from '../approvals/known-states.ts'
+import { digestOf } from '../lifecycle/digest.ts'
 import type { EventsDocument, ScheduledEvent } from '../lifecycle/model.ts'
 import { namesThisVm } from '../lifecycle/names.ts'
 import { span } from '../span.ts'
@@ -21,6 +23,7 @@ export const add: AddCommand = (program, run) => {
         const { loadConfig } = await import('../config/load.ts')
         const { connectImds } = await import('../imds/connect.ts')
         const { readInstance } = await import('../imds/instance.ts')
+        const { readApprovalStates } = await import('../approvals/known-states.ts')
         const config = await loadConfig(options.config, process.env)
         const client = connectImds({ ...config.imds, agent, env: process.env })
         const stop = stopSignal(undefined, process.stdout)
@@ -35,8 +38,11 @@ export const add: AddCommand = (program, run) => {
               const instance = await readInstance(client, { signal: stop.signal })
               vmName = config.identity.vmName ?? (instance.kind === 'instance' ? instance.instance.vmName : null)
             }
-            if (answer.kind === 'document') show(answer.document, vmName, options)
-            else if (answer.kind === 'failure') process.stderr.write(`IMDS gave no document: ${answer.detail}\n`)
+            if (answer.kind === 'document') {
+              const keys = answer.document.events.map(({ eventId }) => eventId.toLowerCase())
+              show(answer.document, vmName, readApprovalStates(config.state.path, keys), options)
+            }
+            if (answer.kind === 'failure') process.stderr.write(`IMDS gave no document: ${answer.detail}\n`)
             if (options.watch !== true) return exit.done
             await sleep(config.imds.pollIntervalMs, undefined, { signal: stop.signal })
           }
@@ -51,19 +57,29 @@ export const add: AddCommand = (program, run) => {
     )
 }
 
-function show(document: EventsDocument, vmName: string | null, { watch, json }: { watch?: boolean; json?: boolean }): void {
+function show(
+  document: EventsDocument,
+  vmName: string | null,
+  approvals: ApprovalStates,
+  { watch, json }: { watch?: boolean; json?: boolean },
+): void {
   if (json === true) {
     const { incarnation, events } = document
-    const told = events.map((event) => ({ ...event, affectsThisVm: namesThisVm(event.resources, vmName) }))
+    const told = events.map((event) => ({
+      ...event,
+      affectsThisVm: namesThisVm(event.resources, vmName),
+      digest: digestOf(event),
+      approval: approvals.get(event.eventId.toLowerCase()) ?? null,
+    }))
     process.stdout.write(`${JSON.stringify({ incarnation, vmName, events: told })}\n`)
     return
   }
   // Home and clear to the end, on a terminal only: a pipe gets one table after the other.
   if (watch === true && process.stdout.isTTY) process.stdout.write('\u001B[H\u001B[J')
-  process.stdout.write(`${describe(document, vmName)}\n`)
+  process.stdout.write(`${describe(document, vmName, approvals)}\n`)
 }
 
-function describe({ events, broken, incarnation }: EventsDocument, vmName: string | null): string {
+function describe({ events, broken, incarnation }: EventsDocument, vmName: string | null, approvals: ApprovalStates): string {
   const head = `${vmName ?? 'this VM'}, incarnation ${incarnation ?? 'unknown'}`
   const odd = broken.map((entry) => `an entry that cannot be read: ${entry.problem}`)
   if (events.length === 0) return [`${head}: nothing is scheduled`, ...odd].join('\n')
@@ -74,10 +90,12 @@ function describe({ events, broken, incarnation }: EventsDocument, vmName: strin
     lasts(event.durationInSeconds),
     event.eventSource ?? '',
     whom(event, vmName),
+    approvals.get(event.eventId.toLowerCase()) ?? '',
     event.eventId,
     event.description ?? '',
   ])
-  return [head, table(['type', 'status', 'not before', 'lasts', 'by', 'resources', 'event id', 'description'], rows), ...odd].join('\n')
+  const headings = ['type', 'status', 'not before', 'lasts', 'by', 'resources', 'approval', 'event id', 'description']
+  return [head, table(headings, rows), ...odd].join('\n')
 }
 
 function when({ notBefore, eventStatus }: ScheduledEvent): string {

@@ -43,7 +43,7 @@ test('a session is held over many lock times, and taken again when its lock or i
   stage.namespace.broker.faults.dropConnections()
   const again = stage.namespace.serviceBus().createSender('approvals')
   await again.sendMessages({ body: approval({ digest: '0'.repeat(16) }), sessionId: 'web_0' })
-  await stage.told('state_changed')
+  expect((await stage.told('state_changed')).data['eventId']).toBe(eventId)
 })
 
 test('another forwarder takes over the session of a group when the first one ends', async () => {
@@ -109,7 +109,7 @@ test.each([
   await receiving(stage)
   await cause(stage)
   await stage.namespace.serviceBus().createSender('approvals').sendMessages({ body: approval() })
-  await stage.told('ok')
+  expect((await stage.told('ok')).data['attempts']).toBe(1)
 })
 
 test('a queue that is not there is told with its reason, and taken once it is', async () => {

@@ -129,24 +129,25 @@ test('an approval that is bound to the state that it saw is relayed while that s
   expect((await stage.told('ok')).data).toMatchObject({ digest, attempts: 1 })
 })
 
+const document = (more: { notBefore?: string | null; resources?: readonly string[] }): object => ({
+  DocumentIncarnation: 7,
+  Events: [
+    {
+      EventId: eventId,
+      EventType: 'Reboot',
+      EventStatus: 'Scheduled',
+      ResourceType: 'VirtualMachine',
+      Resources: more.resources ?? ['web_0'],
+      NotBefore: more.notBefore ?? 'Mon, 21 Dec 2026 10:00:00 GMT',
+    },
+  ],
+})
+
 test.each([
   ['moved NotBefore', { notBefore: 'Mon, 21 Dec 2026 11:00:00 GMT' }],
   ['more machines', { resources: ['web_0', 'web_1'] }],
 ])('state_changed: the event has %s since it was approved', async (_, change: Partial<ScheduledEvent>) => {
   const stage = await openStage({ approvals: { maxResources: 5 } })
-  const document = (more: { notBefore?: string | null; resources?: readonly string[] }): object => ({
-    DocumentIncarnation: 7,
-    Events: [
-      {
-        EventId: eventId,
-        EventType: 'Reboot',
-        EventStatus: 'Scheduled',
-        ResourceType: 'VirtualMachine',
-        Resources: more.resources ?? ['web_0'],
-        NotBefore: more.notBefore ?? 'Mon, 21 Dec 2026 10:00:00 GMT',
-      },
-    ],
-  })
   stage.imds.setDocument(document({}))
   const seen = await stage.event(({ data }) => data['notBefore'] === '2026-12-21T10:00:00Z')
   stage.imds.setDocument(document(change))

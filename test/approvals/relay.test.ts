@@ -71,8 +71,9 @@ test('the first API version gets the incarnation beside the requests, as a strin
   })
 })
 
+const terminate = (id: string, vm: string): object => ({ id, type: 'Terminate', resources: [vm], noticeSeconds: 300 })
+
 test('a Terminate is approved only by its own machine, and its event tells of those that have the same NotBefore', async () => {
-  const terminate = (id: string, vm: string): object => ({ id, type: 'Terminate', resources: [vm], noticeSeconds: 300 })
   const stage = await openStage({
     scenario: { events: [terminate(eventId, 'web_0'), terminate(second, 'web_1')] },
     approvals: { events: 'any', eventTypes: ['Terminate'] },

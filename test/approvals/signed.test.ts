@@ -36,12 +36,15 @@ async function openSigned(jwks: string, trust: object = {}, options: StageOption
   return await openStage({ ...options, control: { trust: { type: 'signed', jwks, ...trust }, ...options.control } })
 }
 
-async function refusedAs(stage: Stage, code: string, body: Buffer | object): Promise<void> {
+/** What came of one message that is to be refused with this code. */
+async function refusal(stage: Stage, code: string, body: Buffer | object): Promise<object> {
   await stage.send({ body, contentType: 'application/jose' })
   const letter = await stage.take('approvals', { dead: true })
-  const told = await stage.told(code)
-  expect([letter?.deadLetterReason, told.type, stage.imds.posts]).toEqual([code, 'foreshock.approval.refused.v1', []])
+  const { type, data } = await stage.told(code)
+  return { type, sameReason: letter?.deadLetterReason === code && data['code'] === code, posts: stage.imds.posts.length }
 }
+
+const refused = { type: 'foreshock.approval.refused.v1', sameReason: true, posts: 0 }
 
 test.each(['compact', 'general'])('a signed approval in %s serialization is relayed, with who signed it', async (serialization) => {
   const stage = await openSigned(writeJwks(anna, bob))
@@ -60,7 +63,7 @@ test.each(['compact', 'general'])('a signed approval in %s serialization is rela
 })
 
 test('an unsigned approval is malformed where trust is signed', async () => {
-  await refusedAs(await openSigned(writeJwks(anna)), 'malformed', approval())
+  expect(await refusal(await openSigned(writeJwks(anna)), 'malformed', approval())).toEqual(refused)
 })
 
 type Attack = readonly [what: string, code: string, body: (stage: Stage, trap: string) => Promise<Buffer>]
@@ -121,7 +124,7 @@ test.each(attacks)('%s is refused as %s, and nobody is asked for a key', async (
   const trap = await startHttpReceiver()
   try {
     const stage = await openSigned(writeJwks(anna))
-    await refusedAs(stage, code, await body(stage, `${trap.origin}/jwks`))
+    expect(await refusal(stage, code, await body(stage, `${trap.origin}/jwks`))).toEqual(refused)
     expect([trap.requests, trap.connections()]).toEqual([[], 0])
   } finally {
     await trap.stop()
@@ -131,7 +134,7 @@ test.each(attacks)('%s is refused as %s, and nobody is asked for a key', async (
 test('a quorum of two wants two people with two keys, all in one message', async () => {
   const stage = await openSigned(writeJwks(anna, bob), { quorum: 2 })
   const claims = await claimsFor(stage)
-  await refusedAs(stage, 'quorum_not_met', await signCompact(anna, claims))
+  expect(await refusal(stage, 'quorum_not_met', await signCompact(anna, claims))).toEqual(refused)
   // One of the two was not enough: the same approval, signed by both now, is no replay.
   await stage.send({ body: await signGeneral(claims, [anna, 'anna'], [bob, 'bob']), contentType: 'application/jose' })
   expect((await stage.told('ok')).data).toMatchObject({ keyIds: ['anna', 'bob'], requestedBy: 'anna, bob' })
@@ -142,12 +145,14 @@ test.each([
   ['the same key twice', async (claims: object) => signGeneral(claims, [anna, 'anna'], [anna, 'bob'])],
 ])('a quorum of two is not met by %s', async (_, sign) => {
   const stage = await openSigned(writeJwks(anna, bob), { quorum: 2 })
-  await refusedAs(stage, 'quorum_not_met', await sign(await claimsFor(stage)))
+  expect(await refusal(stage, 'quorum_not_met', await sign(await claimsFor(stage)))).toEqual(refused)
 })
 
 test('a good signature beside a bad one counts for nothing', async () => {
   const stage = await openSigned(writeJwks(anna, bob), { quorum: 1 })
-  await refusedAs(stage, 'bad_signature', await signGeneral(await claimsFor(stage), [anna, 'anna'], [{ ...mallory, kid: 'anna' }, 'bob']))
+  expect(
+    await refusal(stage, 'bad_signature', await signGeneral(await claimsFor(stage), [anna, 'anna'], [{ ...mallory, kid: 'anna' }, 'bob'])),
+  ).toEqual(refused)
 })
 
 test('a signed approval that was relayed once is a replay under whatever message id', async () => {
@@ -163,10 +168,10 @@ test('a signed approval that was relayed once is a replay under whatever message
 test('a key is limited to its issuers, event types and audiences', async () => {
   const limits = { anna: { issuers: ['ops.contoso.example'], eventTypes: ['Freeze'], audiences: ['/subscriptions/other'] } }
   const stage = await openSigned(writeJwks(anna), { keys: limits })
-  await refusedAs(stage, 'issuer_not_allowed', await signCompact(anna, await claimsFor(stage, { iss: 'elsewhere' })))
-  await refusedAs(stage, 'wrong_audience', await signCompact(anna, await claimsFor(stage)))
+  expect(await refusal(stage, 'issuer_not_allowed', await signCompact(anna, await claimsFor(stage, { iss: 'elsewhere' })))).toEqual(refused)
+  expect(await refusal(stage, 'wrong_audience', await signCompact(anna, await claimsFor(stage)))).toEqual(refused)
   const typed = await openSigned(writeJwks(anna), { keys: { anna: { eventTypes: ['Freeze'] } } })
-  await refusedAs(typed, 'event_type_not_permitted', await signCompact(anna, await claimsFor(typed)))
+  expect(await refusal(typed, 'event_type_not_permitted', await signCompact(anna, await claimsFor(typed)))).toEqual(refused)
 })
 
 test('the file with the keys is read again when it changes: a removed key is refused, a new one is taken', async () => {
@@ -184,5 +189,5 @@ test('the file with the keys is read again when it changes: a removed key is ref
 
 test('without its file nothing is approved', async () => {
   const stage = await openSigned('/nonexistent/approvers.jwks')
-  await refusedAs(stage, 'unknown_key', await signCompact(anna, await claimsFor(stage)))
+  expect(await refusal(stage, 'unknown_key', await signCompact(anna, await claimsFor(stage)))).toEqual(refused)
 })

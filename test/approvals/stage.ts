@@ -56,7 +56,7 @@ export interface Stage {
   take(queue: string, options?: { readonly dead?: boolean; readonly ms?: number }): Promise<ServiceBusReceivedMessage | undefined>
 }
 
-export const defaultEntities: BrokerOptions['entities'] = {
+const defaultEntities: BrokerOptions['entities'] = {
   queues: [{ name: 'approvals', lockSeconds: 5 }, { name: 'replies' }],
 }
 

@@ -84,7 +84,7 @@ it('events shows what is scheduled with countdowns, as a table and as JSON', asy
   )
   const [head, headings, first, second, odd] = (await results('events', '--config', config)).split('\n')
   expect(head).toBe('web_0, incarnation 7')
-  expect(headings).toMatch(/^TYPE +STATUS +NOT BEFORE +LASTS +BY +RESOURCES +EVENT ID +DESCRIPTION$/)
+  expect(headings).toMatch(/^TYPE +STATUS +NOT BEFORE +LASTS +BY +RESOURCES +APPROVAL +EVENT ID +DESCRIPTION$/)
   expect(first).toMatch(/^Reboot +Scheduled +in (9|10) min.* \(\d{4}-\S+Z\) +9 s +Platform +web_0 \(this VM\) +C7061BAC-\S+ +Host server/)
   expect(second).toMatch(/^Reboot +Started +now +unknown +Platform +web_1, web_2, web_3 and 2 more +other/)
   expect(odd).toMatch(/^an entry that cannot be read: expected an event object/)
