@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { defineConfig, type Plugin } from 'rolldown'
 
 /**
@@ -26,6 +27,10 @@ const undiciParts: Plugin = {
 export default defineConfig({
   input: { foreshock: 'src/cli/main.ts' },
   platform: 'node',
+  resolve: {
+    // Its CommonJS build, which Node would take, brings the management client and a second copy of all that it shares with Event Hubs: 6 MB.
+    alias: { '@azure/service-bus': join(import.meta.dirname, 'node_modules/@azure/service-bus/dist-esm/src/index.js') },
+  },
   plugins: [undiciParts],
   output: {
     dir: 'dist',
