@@ -42,7 +42,7 @@ export function startBarePoller(url: string): Running {
 
 export function startBareReceiver(connectionString: string, queue: string, imds: string): Running {
   return started(
-    spawn(process.execPath, [join(import.meta.dirname, 'bare-receiver.mjs'), connectionString, queue, imds], { stdio: 'inherit' }),
+    spawn(process.execPath, [join(import.meta.dirname, 'bare-receiver.ts'), connectionString, queue, imds], { stdio: 'inherit' }),
   )
 }
 

@@ -1,8 +1,8 @@
-/** What an approver needs at least: the SDK, and a POST for each message at once, without any check or record. */
 import { ServiceBusClient } from '@azure/service-bus'
 import { Pool } from 'undici'
 
-const [connectionString, queue, imds] = process.argv.slice(2)
+/** What an approver needs at least: the SDK, and a POST for each message at once, without any check or record. */
+const [connectionString = '', queue = '', imds = ''] = process.argv.slice(2)
 const pool = new Pool(imds)
 const receiver = new ServiceBusClient(connectionString).createReceiver(queue, { maxAutoLockRenewalDurationInMs: 0 })
 receiver.subscribe(
@@ -12,7 +12,7 @@ receiver.subscribe(
         path: '/metadata/scheduledevents?api-version=2020-07-01',
         method: 'POST',
         headers: { Metadata: 'true' },
-        body: JSON.stringify({ StartRequests: [{ EventId: message.body.eventId }] }),
+        body: JSON.stringify({ StartRequests: [{ EventId: String(Reflect.get(Object(message.body), 'eventId')) }] }),
       })
       await answer.body.dump()
       await receiver.completeMessage(message)
