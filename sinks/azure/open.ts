@@ -10,10 +10,10 @@ import { sinkOver } from './sender.ts'
 import { createWarmLink } from './warm-link.ts'
 
 /** As whom a client of an SDK is made. */
-export type Access = { readonly connectionString: string } | { readonly namespace: string; readonly credential: TokenCredential }
+type Access = { readonly connectionString: string } | { readonly namespace: string; readonly credential: TokenCredential }
 
 /** What both SDKs take under the same names. */
-export interface ClientOptions {
+interface ClientOptions {
   readonly retryOptions: { readonly maxRetries: number; readonly timeoutInMs: number }
   readonly webSocketOptions: { readonly webSocket: RheaSocketClass }
   readonly customEndpointAddress?: string

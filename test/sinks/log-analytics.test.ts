@@ -175,8 +175,6 @@ describe('rows for Log Analytics', () => {
 
 describe('the set-up in config/azure', () => {
   const columns = z.array(z.object({ name: z.string(), type: z.string() }))
-  const read = async (name: string): Promise<unknown> =>
-    JSON.parse(await readFile(join(import.meta.dirname, '../../config/azure', name), 'utf8'))
 
   it('declares the columns of a row, in the rule and in the table alike', async () => {
     const rule = z
@@ -230,3 +228,6 @@ describe('the options of log-analytics', () => {
     expect(logAnalytics.options.safeParse({ ...good, ...wrong }).success).toBe(false)
   })
 })
+
+const read = async (name: string): Promise<unknown> =>
+  JSON.parse(await readFile(join(import.meta.dirname, '../../config/azure', name), 'utf8'))

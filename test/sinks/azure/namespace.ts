@@ -5,7 +5,7 @@ import { startBroker, type Broker, type BrokerOptions } from '../../../src/simul
 import { splitSections, sectionCode, dataOf } from '../../../src/simulator/broker/sections.ts'
 import { arrivedFromJson, type Arrived } from '../../support/arrived.ts'
 
-export const entities = {
+const entities = {
   eventHubs: [{ name: 'hub', partitions: 2 }],
   queues: [{ name: 'queue' }, { name: 'sessions', requiresSession: true }],
   topics: [{ name: 'topic', duplicateDetectionSeconds: 600, subscriptions: [{ name: 'all' }] }],
