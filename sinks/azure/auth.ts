@@ -17,7 +17,7 @@ export const authSchema = z
       connectionString: connectionString.describe('As the portal shows it, with or without EntityPath: a text or `{ file: … }`.'),
     }),
   ])
-  .describe('`managed-identity`, `workload-identity`, `client-secret` or `connection-string`; see below.')
+  .describe('Who sends: a token of Entra ID, or a shared access key or signature.')
 
 export type Auth = z.output<typeof authSchema>
 export type TokenAuth = Exclude<Auth, { type: 'connection-string' }>
