@@ -3,6 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CloudEvent } from '../sinks/cloud-event.ts'
+import type { Sink, SinkContext, SinkDefinition } from '../sinks/contract.ts'
+import eventHubs from '../sinks/event-hubs.ts'
+import { eventFormat } from '../sinks/formats/event-format.ts'
+import serviceBus from '../sinks/service-bus.ts'
 import { openDatabase } from '../src/outbox/database.ts'
 import { createStore } from '../src/outbox/store.ts'
 import { openBareSender } from './bare-sender.ts'
@@ -16,6 +20,9 @@ const rounds = 400
 const backlogSize = 20_000
 const concurrency = 16
 const settleSeconds = 20
+const warmUp = 500
+const deliveries = 3_000
+const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 const entities = ['hub', 'topic'] as const
 type Entity = (typeof entities)[number]
@@ -62,6 +69,58 @@ export async function amqpLatency(): Promise<BenchRow[]> {
   }
   return rows
 }
+
+/** A delivery by the sink alone, from the call to the acknowledgement of the broker, in turn with a send of the bare SDK in the same process. */
+export async function amqpDelivery(): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const entity of entities) {
+    const broker = await startBenchBroker()
+    const sink = await openSink(entity, broker)
+    const bareSender = await openBareSender(entity, broker.connectionString)
+    const ours: number[] = []
+    const bare: number[] = []
+    const { signal } = new AbortController()
+    for (let round = 0; round < warmUp + deliveries; round += 1) {
+      const event = eventOf(round)
+      const began = performance.now()
+      await sink.deliver(event, { signal })
+      const between = performance.now()
+      await bareSender.send(event)
+      if (round < warmUp) continue
+      ours.push(between - began)
+      bare.push(performance.now() - between)
+    }
+    await bareSender.close()
+    await sink.close()
+    broker.stop()
+    for (const [name, share] of [['p50', 0.5] as const, ['p99', 0.99] as const]) {
+      const what = `delivery to ${typeOf[entity]}, ${name}`
+      rows.push({ what, foreshock: percentile(ours, share), bare: percentile(bare, share), unit: 'ms' })
+    }
+  }
+  return rows
+}
+
+async function openSink(entity: Entity, broker: BenchBroker): Promise<Sink> {
+  const context = {
+    name: entity,
+    log: silent,
+    now: Date.now,
+    agent: 'foreshock/bench',
+    format: eventFormat('cloudevents', () => null),
+    env: {},
+    maxAgeSeconds: 3_600,
+  }
+  const { definition, options } =
+    entity === 'hub' ? { definition: eventHubs, options: { eventHub: entity } } : { definition: serviceBus, options: { topic: entity } }
+  const auth = { type: 'connection-string', connectionString: broker.connectionString }
+  const sink: Sink = await open(definition, { ...options, auth }, context)
+  await sink.check({ signal: new AbortController().signal })
+  return sink
+}
+
+const open = (definition: SinkDefinition, options: object, context: SinkContext): Promise<Sink> =>
+  definition.open(definition.options.parse(options), context)
 
 /** How fast a backlog leaves the outbox, row by row and durably, against the bare SDK sending as many events with the same concurrency. */
 export async function amqpBacklog(): Promise<BenchRow[]> {
@@ -127,8 +186,7 @@ export async function amqpMemory(): Promise<BenchRow[]> {
 
 /** Events of as many ids, so that as many lanes may be under way as the concurrency allows. */
 function fillOutbox(path: string, sink: string): void {
-  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-  const database = openDatabase(path, { now: Date.now, log })
+  const database = openDatabase(path, { now: Date.now, log: silent })
   const targets = [{ sink, expiresAt: Date.now() + 3_600_000 }]
   const events = Array.from({ length: backlogSize }, (_, number) => ({ event: eventOf(number), priority: 0 as const, targets }))
   createStore(database, { now: Date.now }).commit({ events })
