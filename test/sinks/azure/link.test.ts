@@ -63,6 +63,18 @@ describe.each(cases)('the link of $definition.type', ({ definition, entity }) =>
     expect(broker.connections).toBe(1)
   })
 
+  it('costs the first event after an idle time nothing: the link that was detached meanwhile is another one already', async () => {
+    await whenAttached()
+    broker.faults.detachLinks(entity)
+    await vi.waitFor(() => expect(broker.links).toBeLessThan(linksOfOne), soon)
+    await whenAttached()
+    // A connection that still had to be made would fail now.
+    await broker.faults.refuseConnections()
+    const begun = performance.now()
+    expect(await deliver(1)).toEqual(delivered)
+    expect(performance.now() - begun).toBeLessThan(500)
+  })
+
   it('tells a send at once that its connection broke', async () => {
     await whenAttached()
     broker.faults.dropOnSend({ times: 1 })
