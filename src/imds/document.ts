@@ -6,8 +6,8 @@ import type { BrokenEntry, EventContent, EventsDocument, ScheduledEvent } from '
 import { boundedRaw } from './bounded-raw.ts'
 import { parseNotBefore } from './not-before.ts'
 
-/** Two events for each of the 1000 VMs that a placement group can hold. */
-const maxEntries = 2000
+/** Ten events for each of the 1000 VMs that a placement group can hold: more than fits into the body, whose size is bounded too. */
+const maxEntries = 10_000
 /** Longest id, type, status and the like, in characters. The real ones have at most 36. */
 const maxWord = 256
 const maxDescriptionBytes = 4 * 1024

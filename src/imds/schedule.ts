@@ -2,8 +2,8 @@
 const budgetMs = 200
 /** Preempt gives 30 s of notice at best: when a fault has passed, at most a third of them may be lost in waiting. */
 const longestBackoffMs = 10_000
-/** IMDS answers 410 while it is moved, for up to 70 s. No wait that it asks for is longer than that. */
-const longestMoveMs = 70_000
+/** No wait that IMDS asks for is longer than the notice of a Preempt, not even the 70 s that it may be moved for (410). */
+const longestAskedMs = 30_000
 
 /**
  * When to poll next after a success, in milliseconds since the epoch. Due times lie on a grid, so the cadence does not drift with the time
@@ -27,7 +27,7 @@ export function nextDue(due: number, startedAt: number, now: number, intervalMs:
  */
 export function delayAfterFailureMs(failures: number, intervalMs: number, retryAfterMs: number | undefined, random: number): number {
   const shortest = Math.max(intervalMs, budgetMs)
-  if (retryAfterMs !== undefined) return Math.max(Math.min(retryAfterMs, longestMoveMs), shortest)
+  if (retryAfterMs !== undefined) return Math.max(Math.min(retryAfterMs, longestAskedMs), shortest)
   const doubled = Math.min(shortest * 2 ** (failures - 1), longestBackoffMs)
   return Math.max(doubled * (1 - random / 4), shortest)
 }
