@@ -226,5 +226,6 @@ function refusing(db: Connection, damage: () => ForeshockError | undefined): Con
     get: (...call) => (check(), db.get(...call)),
     run: (...call) => (check(), db.run(...call)),
     transaction: (work) => (check(), db.transaction(work)),
+    relaxedTransaction: (work) => (check(), db.relaxedTransaction(work)),
   }
 }

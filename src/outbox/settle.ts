@@ -20,11 +20,13 @@ export interface SinkVerdict {
 const detailLength = 500
 
 /**
- * Records many outcomes in one transaction. A row that meanwhile was dropped, or settled by another process, is left alone, but for one that
+ * Records many outcomes in one transaction, without waiting for the disk: what a power failure takes back is sent once more under the same id. A row that meanwhile was dropped, or settled by another process, is left alone, but for one that
  * was given up while it was in flight and did arrive: the truth wins.
  */
 export function settle(db: Connection, sink: string, settlements: readonly Settlement[], verdict: SinkVerdict, now: number): void {
-  db.transaction(() => {
+  // A halt is the one thing here that must not be taken back: the other side asked not to be called again.
+  const record = verdict.halted === undefined ? db.relaxedTransaction : db.transaction
+  record(() => {
     for (const settlement of settlements) {
       settleOne(db, sink, settlement, now)
       if (settlement.status !== 'retry') promoteNext(db, sink, settlement.lane, now)
