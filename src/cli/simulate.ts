@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import type { AddCommand } from './program.ts'
 import { exit } from './exit.ts'
 import { number } from './number.ts'
@@ -86,6 +85,7 @@ async function simulateImds({ port, host, scenario: name, speed, rateLimit, json
 
 async function simulateBroker({ port, host, entities: file, json }: BrokerOptions): Promise<number> {
   const { loadEntities } = await import('../simulator/broker/entities.ts')
+  const { createInterface } = await import('node:readline')
   const { startBroker } = await import('../simulator/broker/broker.ts')
   const { faultCommand, faultCommands } = await import('../simulator/broker/fault-command.ts')
   const { createLog } = await import('../log.ts')

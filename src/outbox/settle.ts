@@ -25,7 +25,8 @@ const detailLength = 500
  */
 export function settle(db: Connection, sink: string, settlements: readonly Settlement[], verdict: SinkVerdict, now: number): void {
   // A halt is the one thing here that must not be taken back: the other side asked not to be called again.
-  const record = verdict.halted === undefined ? db.relaxedTransaction : db.transaction
+  const lasting = verdict.halted !== undefined
+  const record = (work: () => void): void => (lasting ? db.transaction(work) : db.relaxedTransaction(work))
   record(() => {
     for (const settlement of settlements) {
       settleOne(db, sink, settlement, now)
