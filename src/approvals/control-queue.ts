@@ -171,11 +171,18 @@ export function createControlQueue(options: ControlQueueOptions): ControlQueue {
       })
       const { settlement, code } = settlementOf(decided.codes, last)
       await replies.send(message, settlement === 'abandon' ? [] : decided.events)
-      if (settlement === 'complete') await link.complete(message)
-      else if (settlement === 'dead-letter') await link.deadLetter(message, code, describe(decided.events, code, decided.detail))
-      else {
-        await pause(rest, { signal, now })
-        await link.abandon(message)
+      if (settlement === 'abandon') await pause(rest, { signal, now })
+      // A settlement that gets no answer must not keep the message from being delivered again.
+      lock.stop()
+      try {
+        if (settlement === 'complete') await link.complete(message)
+        else if (settlement === 'abandon') await link.abandon(message)
+        else await link.deadLetter(message, code, describe(decided.events, code, decided.detail))
+      } catch (error) {
+        log.info(
+          { ...about, code, problem: lineOf(error) },
+          'a message could not be settled: what was decided stands, and is settled when it is delivered again',
+        )
       }
     } catch (error) {
       await giveBack(error, message, link, rest, about)
