@@ -10,6 +10,7 @@ import { loadEntities } from '../broker/entities.ts'
 import { loadScenario } from '../imds/scenario-file.ts'
 import { startImdsSimulator, type ImdsSimulator } from '../imds/server.ts'
 import { readEventHub, readSubscription } from './azure-consumers.ts'
+import { hireOperator } from './remote-operator.ts'
 import { startForwarder, type ForwarderProcess } from './forwarder-process.ts'
 import { createLedger, type Ledger, type Received } from './ledger.ts'
 import { startWebhookReceiver } from './webhook-receiver.ts'
@@ -37,7 +38,7 @@ export interface DemoResult {
 
 /**
  * Everything on this machine, over real sockets: the IMDS simulator, a broker for Event Hubs and Service Bus, a webhook receiver, a consumer of
- * each, and the real forwarder as a process of its own. When the
+ * each, a remote operator who approves through the queue, and the real forwarder as a process of its own. When the
  * machine of the story reboots, the forwarder is killed as a power cut would kill it, and started again once the machine is back.
  */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
@@ -57,15 +58,30 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   stack.defer(() => simulator.close())
   const broker = await startBroker({ entities: await loadEntities(), log: options.log })
   stack.defer(() => broker.close())
+  const operator = await hireOperator(options.program, folder)
+  const configFile = join(folder, 'config.json')
+  const asking: Promise<boolean>[] = []
+  const askOperator = async (event: CloudEvent): Promise<boolean> => {
+    say(`operator  reads it from the topic, approves by a signed message to the queue ${controlQueue}`)
+    try {
+      say(`operator  gets the reply: ${await operator.approve(event, configFile)}`)
+      return true
+    } catch (error) {
+      say(`operator  got no answer: ${error instanceof Error ? error.message : String(error)}`)
+      return false
+    }
+  }
   const receiver = await startWebhookReceiver((event) => got('webhook', event))
   stack.defer(() => receiver.close())
   const connectionString = broker.connectionString()
   const hubReader = await readEventHub(connectionString, eventHub, (event) => got('event-hubs', event))
   stack.defer(() => hubReader.close())
-  const topicReader = await readSubscription(connectionString, topic, 'all', (event) => got('service-bus', event))
+  const topicReader = await readSubscription(connectionString, topic, 'all', (event) => {
+    got('service-bus', event)
+    if (wantsApproval(event)) asking.push(askOperator(event))
+  })
   stack.defer(() => topicReader.close())
-  const configFile = join(folder, 'config.json')
-  const places = { endpoint: simulator.url, hook: receiver.url, connectionString, path: join(folder, 'state.db') }
+  const places = { endpoint: simulator.url, hook: receiver.url, connectionString, path: join(folder, 'state.db'), jwks: operator.jwksFile }
   await writeFile(configFile, JSON.stringify(configuration(places)))
   say(`IMDS simulator on ${simulator.url}, scenario ${options.scenario} at ${options.speed} times real speed`)
   say(`webhook receiver on ${receiver.url}`)
@@ -99,6 +115,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     forwarder = start()
   }
 
+  const answered = await Promise.all(asking)
   await untilComplete(ledger, signal)
   if (options.keep && !signal.aborted) {
     say('the story is told; everything goes on running until you interrupt it')
@@ -109,14 +126,15 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   say(`forwarder stopped, exit status ${status}`)
   await untilComplete(ledger, signal)
   const received = ledger.received()
-  return { received, complete: status === 0 && ledger.complete() && received.every(({ ids }) => ids.size > 0) }
+  return { received, complete: status === 0 && !answered.includes(false) && ledger.complete() && received.every(({ ids }) => ids.size > 0) }
 }
 
 const eventHub = 'maintenance-hub'
 const topic = 'maintenance'
+const controlQueue = 'approvals'
 
 /** A forwarder's configuration, as somebody would write it. */
-function configuration(places: { endpoint: string; hook: string; connectionString: string; path: string }): unknown {
+function configuration(places: { endpoint: string; hook: string; connectionString: string; path: string; jwks: string }): unknown {
   const auth = { type: 'connection-string', connectionString: places.connectionString }
   return {
     imds: { endpoint: places.endpoint, pollIntervalMs: 250 },
@@ -128,10 +146,16 @@ function configuration(places: { endpoint: string; hook: string; connectionStrin
       { name: 'event-hubs', type: 'event-hubs', eventHub, auth },
       { name: 'service-bus', type: 'service-bus', topic, auth },
     ],
+    control: { queue: controlQueue, auth, trust: { type: 'signed', jwks: places.jwks }, replies: { queue: 'replies' } },
+    approvals: { events: 'own' },
     admin: { listen: '127.0.0.1:0' },
     log: { level: 'warn' },
   }
 }
+
+/** What somebody asked for waits for NotBefore, unless it is approved. */
+const wantsApproval = (event: CloudEvent): boolean =>
+  event.type.endsWith('.scheduledevent.scheduled.v1') && event['azeventsource'] === 'User'
 
 const isRebootOfThisVm = (event: CloudEvent): boolean =>
   event.type.endsWith('.scheduledevent.started.v1') && (event['azeventtype'] === 'Reboot' || event['azeventtype'] === 'Redeploy')

@@ -4,6 +4,8 @@ import { span } from '../../span.ts'
 /** What one event says, in a line for people. Pure; `now` in milliseconds since the epoch. */
 export function tell(event: CloudEvent, now: number): string {
   const [, family = '', state = ''] = /\.(scheduledevent|forwarder|approval)\.([a-z0-9-]+)\.v1$/.exec(event.type) ?? []
+  if (family === 'approval')
+    return `approval ${state} (${text(event.data['code'])}), asked for by ${text(event.data['requestedBy'])}: ${text(event.data['reason'])}`
   if (family !== 'scheduledevent') return `${family} ${state}`
   const { eventType, eventSource, resources, notBefore, durationInSeconds, evidence, gapSeconds } = event.data
   const what = `${text(eventType)} of ${Array.isArray(resources) ? resources.join(', ') : 'nobody'}`
