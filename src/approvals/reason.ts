@@ -1,5 +1,5 @@
 /** Why an approval was not relayed, in the order in which the gate asks. */
-const reasonCodes = [
+export const reasonCodes = [
   'too_large',
   'malformed',
   'bad_typ',
