@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { checkSignature } from '../../../src/simulator/broker/token.ts'
-import { openNamespace, within } from './namespace.ts'
+import { openNamespace } from './namespace.ts'
 
 const now = Date.parse('2030-01-01T00:00:00Z')
 const keys = [{ name: 'root', key: 'secret', rights: ['Send' as const, 'Listen' as const, 'Manage' as const] }]
