@@ -70,6 +70,8 @@ export class QueueReceiver implements Waiter {
     this.#tokens.delete(tag)
     const lost = this.#sessionId === null ? problems.messageLockLost() : problems.sessionLockLost()
     delivery.update(true, outcomeState(settled === 'ok' ? { kind: 'accepted' } : { kind: 'rejected', error: lost }))
+    // rhea frees a place of its outgoing buffer (2048) only for what both sides settled; our answer is the end of it.
+    Object.assign(delivery, { remote_settled: true })
     this.#node.changed()
   }
 
