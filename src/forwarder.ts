@@ -13,14 +13,12 @@ import type { EventsDocument } from './lifecycle/model.ts'
 import type { Logger } from './log.ts'
 import { createObserver } from './observer.ts'
 import { openDatabase } from './outbox/database.ts'
-import { createDispatcher } from './outbox/dispatcher.ts'
 import { createJanitor } from './outbox/janitor.ts'
 import { createStore, type Store } from './outbox/store.ts'
 import { createPublisher } from './publisher.ts'
-import { eventFormat } from './registry.ts'
 import { readRemembered } from './remembered.ts'
 import { createSelfReport } from './self-report.ts'
-import { selfOpening } from './sink-opener.ts'
+import { createSinkGroup } from './sink-group.ts'
 import { readinessOf, statusOf, type ForwarderStatus, type StatusParts } from './status.ts'
 import { createWriteGuard } from './write-guard.ts'
 import { agent, version } from './version.ts'
@@ -95,41 +93,17 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   })
   releases.defer(() => identity.stop())
 
-  const sinks = config.sinks.map((configured) => {
-    const sink = selfOpening(configured, {
-      name: configured.name,
-      log: log.child({ sink: configured.name }),
-      now,
-      agent,
-      format: eventFormat(configured.format, () => identity.best()),
-      env,
-      maxAgeSeconds: configured.maxAgeSeconds,
-    })
-    const dispatcher = createDispatcher({
-      store,
-      sink,
-      name: configured.name,
-      concurrency: configured.concurrency,
-      timeoutMs: configured.timeoutSeconds * 1000,
-      now,
-      random,
-      log,
-      onSettled: (_, outcome, { latencyMs }) => {
-        const expired = outcome.status === 'rejected' && outcome.code === 'expired'
-        metrics.delivery(configured.name, expired ? 'expired' : outcome.status, outcome.status === 'delivered' ? latencyMs / 1000 : null)
-      },
-    })
-    return { configured, sink, dispatcher }
+  const sinks = createSinkGroup({
+    sinks: config.sinks,
+    store,
+    reporter: () => identity.best(),
+    env,
+    now,
+    random,
+    log,
+    onDelivery: (sink, outcome, latencySeconds) => metrics.delivery(sink, outcome, latencySeconds),
   })
-  // Side by side: one that is slow to close does not make the others wait.
-  releases.defer(() => Promise.all(sinks.map(({ dispatcher, sink }) => dispatcher.close().then(() => sink.close()))).then(() => undefined))
-  const sinkStatuses = (): StatusParts['sinks'] => {
-    const summaries = new Map(store.summarize().map((summary) => [summary.name, summary]))
-    return sinks.map(({ configured, dispatcher }) => {
-      const { pending = 0, dead = 0, oldestPendingAt = null } = summaries.get(configured.name) ?? {}
-      return { name: configured.name, type: configured.type, health: dispatcher.health(), pending, dead, oldestPendingAt }
-    })
-  }
+  releases.defer(() => sinks.close())
 
   const publisher = createPublisher({
     store,
@@ -137,9 +111,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     prefix,
     identity: () => identity.read(),
     now,
-    wake: () => {
-      for (const { dispatcher } of sinks) dispatcher.wake()
-    },
+    wake: () => sinks.wake(),
   })
   const observer = createObserver({
     publisher,
@@ -176,7 +148,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
   })
   const metrics = createMetrics(version, {
     remembered: () => observer.state(),
-    sinks: sinkStatuses,
+    sinks: () => sinks.statuses(),
     now,
   })
 
@@ -233,7 +205,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     apiVersion: config.imds.apiVersion,
     imds: poller.health(),
     remembered: observer.state(),
-    sinks: sinkStatuses(),
+    sinks: sinks.statuses(),
     statePath: config.state.path,
     setAside: database.setAside?.path ?? null,
     storeProblem: guard.problem(),
@@ -253,7 +225,6 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     log.info({ url: admin.url }, 'the admin endpoint listens')
   }
 
-  const drain = (signal: AbortSignal): Promise<unknown> => Promise.all(sinks.map(({ dispatcher }) => dispatcher.drain({ signal })))
   const owned = releases.move()
   let running = false
   let beat: NodeJS.Timeout | undefined
@@ -273,7 +244,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
         observer.writeMark()
         selfReport.tell('stopping')
       })
-      await drain(AbortSignal.timeout(config.shutdownSeconds * 1000))
+      await sinks.drain(AbortSignal.timeout(config.shutdownSeconds * 1000))
     }
     await close()
   }
@@ -293,13 +264,9 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       running = true
       const warning = intervalWarning(config.imds.pollIntervalMs)
       if (warning !== undefined) log.warn({}, warning)
-      warnOfForgotten(store.summarize(), config, log)
       janitor.start()
       identity.start()
-      for (const { sink, dispatcher } of sinks) {
-        sink.warm()
-        dispatcher.start()
-      }
+      sinks.start()
       guard.attempt(() => selfReport.tell('started', startedAt))
       poller.start()
       poller.finished.catch(failure.reject)
@@ -315,7 +282,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       // The document may come before this VM is known; it is shown again then.
       while (identity.decide() === null) await sleep(50, undefined, { signal })
       const stored = onDocument(imds.document)
-      await drain(signal)
+      await sinks.drain(signal)
       return { imds, stored, waiting: waitingDeliveries(store) }
     },
     stop: () => (stopping ??= stop()),
@@ -332,15 +299,3 @@ async function openApprovals(options: ApprovalsOptions): Promise<Approvals | und
 }
 
 const waitingDeliveries = (store: Store): number => store.summarize().reduce((sum, { pending }) => sum + pending, 0)
-
-/** Deliveries of sinks that the configuration no longer has run out of time like all others; until then they are worth a word. */
-function warnOfForgotten(summaries: readonly { name: string; pending: number }[], config: Config, log: Logger): void {
-  for (const { name, pending } of summaries) {
-    if (pending > 0 && !config.sinks.some((sink) => sink.name === name)) {
-      log.warn(
-        { sink: name, pending },
-        'events wait for a sink that the configuration does not have: add it again, or drop them with: foreshock outbox drop --sink',
-      )
-    }
-  }
-}
