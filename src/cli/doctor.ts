@@ -5,7 +5,7 @@ import { exit } from './exit.ts'
 export const add: AddCommand = (program, run) => {
   program
     .command('doctor')
-    .description('tries each part for real: IMDS, name, state file, clock, every sink; one line each, with the cure')
+    .description('tries each part for real: IMDS, name, state file, clock, every sink, control queue; one line each, with the cure')
     .option('--config <file>', 'configuration file')
     .option('--json', 'machine-readable output')
     .action((options: { config?: string; json?: boolean }) =>
@@ -56,6 +56,12 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     } finally {
       await sink.close()
     }
+  }
+  if (config.control !== undefined) {
+    const { examineControl } = await import('../approvals/examine.ts')
+    const { ok, detail } = await examineControl(config.control, process.env)
+    const cure = 'check control.namespace, queue and auth; the identity needs the role Azure Service Bus Data Receiver'
+    findings.push({ part: 'control queue', state: ok ? 'ok' : 'bad', detail, ...(!ok && { cure }) })
   }
   return findings
 }
