@@ -5,6 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc rolldown.config.ts ./
 COPY src src
 COPY sinks sinks
+COPY config/templates config/templates
 # Builds too: `prepare` runs the bundler.
 RUN npm ci
 # The volume's owner comes from the image: an empty folder that belongs to the user below.
