@@ -159,7 +159,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       identity.decide()
       selfReport.catchUp()
       observer.observe(document)
-      approvals?.onDocument(document)
+      approvals?.onDocument()
     })
   const poller = createPoller({
     client,

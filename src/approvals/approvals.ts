@@ -4,7 +4,6 @@ import type { Config } from '../config/load.ts'
 import type { Identity } from '../events/identity.ts'
 import type { ImdsClient } from '../imds/client.ts'
 import type { ImdsHealth } from '../imds/health.ts'
-import type { EventsDocument } from '../lifecycle/model.ts'
 import type { Logger } from '../log.ts'
 import type { Observer } from '../observer.ts'
 import type { Store } from '../outbox/store.ts'
@@ -48,7 +47,7 @@ export interface Approvals {
   /** Idempotent. */
   start(): void
   /** After each document, once the events that it brought are stored. */
-  onDocument(document: EventsDocument): void
+  onDocument(): void
   /** Nothing new is begun, what is under way comes to its end. Idempotent. */
   stop(): Promise<void>
   status(): ApprovalsStatus
