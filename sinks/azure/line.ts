@@ -3,13 +3,14 @@ import type { CloudEvent } from '../cloud-event.ts'
 import { ForeshockError } from '../error.ts'
 import { amqpSockets, type RheaSocketClass } from './amqp-socket.ts'
 import type { Dial } from './carrier.ts'
+import { SendSignal } from './send-signal.ts'
 
 /** A client of an SDK, for one entity. Its own retries are off. */
 export interface Client {
   /** Resolves when connection and sender link are open: without any I/O where they are already. */
   open(signal: AbortSignal): Promise<unknown>
   /** Resolves when the broker has accepted the event. */
-  send(event: CloudEvent, signal: AbortSignal): Promise<unknown>
+  send(event: CloudEvent, signal: SendSignal): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -21,7 +22,7 @@ export type Connect = (Socket: RheaSocketClass) => Promise<Client>
  * when which part broke, so after a loss a new client is made, and there is one way of opening only.
  */
 export interface Line {
-  /** Rejects with what the broker said, or with why the line is gone. */
+  /** Rejects with what the broker said, with why the line is gone, or when `signal` aborts: a broker that hangs answers nothing. */
   send(event: CloudEvent, signal: AbortSignal): Promise<void>
   /** Whether the link is still attached. The SDKs tell nobody when it is not. */
   isOpen(): Promise<boolean>
@@ -34,8 +35,6 @@ export interface Line {
   close(): Promise<void>
 }
 
-/** A send that nobody answers ends after this time, whatever the signal says. */
-const sendDeadlineMs = 60_000
 /** The SDKs clean up without waiting for anybody; more than this means that they do not. */
 const cleanUpMs = 1_000
 
@@ -56,7 +55,7 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
   let answeredAt = 0
   let closing: Promise<void> | undefined
   const failed = Promise.withResolvers<never>()
-  const inFlight = new Set<AbortController>()
+  const inFlight = new Set<SendSignal>()
 
   const sockets = amqpSockets(dial, (error) => {
     if (!opened && error !== undefined) lose(error)
@@ -109,7 +108,7 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
   return {
     async send(event, signal) {
       if (client === undefined || gone !== undefined) throw gone ?? new TypeError('a line is open once it is handed out')
-      const sending = new AbortController()
+      const sending = new SendSignal()
       const begun = performance.now()
       const end = (reason: unknown): void => {
         sending.abort(reason)
@@ -117,19 +116,17 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
         if (isTimeout(reason) && answeredAt < begun) lose(new ForeshockError('unreachable', 'the broker answers nothing any more'))
       }
       const onAbort = (): void => end(signal.reason)
-      const deadline = setTimeout(() => end(new DOMException('nothing was answered', 'TimeoutError')), sendDeadlineMs)
       signal.addEventListener('abort', onAbort, { once: true })
       inFlight.add(sending)
       try {
-        await client.send(event, sending.signal)
+        await client.send(event, sending)
         answeredAt = performance.now()
       } catch (error) {
-        if (sending.signal.aborted) throw sending.signal.reason
+        if (sending.aborted) throw sending.reason
         answeredAt = performance.now()
         throw error
       } finally {
         inFlight.delete(sending)
-        clearTimeout(deadline)
         signal.removeEventListener('abort', onAbort)
       }
     },

@@ -7,23 +7,28 @@ import type { WarmLink } from './warm-link.ts'
 /** A sink over a link. `where` names the entity for people. */
 export function sinkOver(link: WarmLink, where: string): Sink {
   return {
-    deliver: (event, { signal }) =>
-      untilAborted(signal, async () => {
-        let line
-        try {
-          line = await link.ready()
-        } catch (error) {
-          return outcomeOf(error, 'opening')
-        }
-        // Whoever waited for the line is told by now that time is up: it must not be sent behind their back.
-        if (signal.aborted) return interrupted(signal)
-        try {
-          await line.send(event, signal)
-          return delivered
-        } catch (error) {
-          return signal.aborted ? interrupted(signal) : outcomeOf(error, 'sending')
-        }
-      }),
+    async deliver(event, { signal }) {
+      let line = link.line()
+      if (line === undefined) {
+        const opened = await untilAborted(signal, async () => {
+          try {
+            line = await link.ready()
+            return delivered
+          } catch (error) {
+            return outcomeOf(error, 'opening')
+          }
+        })
+        if (line === undefined) return opened
+      }
+      // Whoever waited for the line is told by now that time is up: it must not be sent behind their back.
+      if (signal.aborted) return interrupted(signal)
+      try {
+        await line.send(event, signal)
+        return delivered
+      } catch (error) {
+        return signal.aborted ? interrupted(signal) : outcomeOf(error, 'sending')
+      }
+    },
     async check({ signal }): Promise<CheckResult> {
       const late = Promise.withResolvers<CheckResult>()
       const onAbort = (): void => late.resolve({ ok: false, detail: `${where} did not answer within the time limit`, cure: slow })

@@ -1,4 +1,3 @@
-import type { CloudEvent } from '../../sinks/cloud-event.ts'
 import type { DeliveryOutcome, Sink, SinkLog } from '../../sinks/contract.ts'
 import { startAttempt, type Attempt } from './attempt.ts'
 import type { DueRow } from './due.ts'
@@ -13,14 +12,14 @@ import { parseStoredEvent } from './stored-event.ts'
 export type { SinkHealth } from './sink-health.ts'
 
 interface SettledDetails {
-  /** From the commit of the event to its settlement. */
+  /** From the commit of the event to the outcome. */
   readonly latencyMs: number
   /** This one included. */
   readonly attempts: number
 }
 
 export interface DispatcherOptions {
-  readonly store: Pick<Store, 'due' | 'nextDueAfter' | 'pendingBody' | 'settle' | 'clampSchedule' | 'readSink' | 'revision'>
+  readonly store: Pick<Store, 'due' | 'nextDueAfter' | 'settle' | 'clampSchedule' | 'readSink' | 'revision'>
   readonly sink: Pick<Sink, 'deliver'>
   readonly name: string
   /** Deliveries in flight at once, each of another lane. */
@@ -33,7 +32,7 @@ export interface DispatcherOptions {
   readonly random: () => number
   readonly log: SinkLog
   /** Called once for each attempt, after its outcome is on the disk. An event that expired is `rejected` with the code `expired`. */
-  readonly onSettled?: (event: CloudEvent, outcome: DeliveryOutcome, details: SettledDetails) => void
+  readonly onSettled?: (id: string, outcome: DeliveryOutcome, details: SettledDetails) => void
 }
 
 export interface Dispatcher {
@@ -50,10 +49,15 @@ export interface Dispatcher {
   health(): SinkHealth
 }
 
-/** Outcomes that may wait for one flush: bounds memory, and what would be sent twice after a crash. */
-const flushAt = 256
+/** Outcomes that wait for one flush, and for how long while others are under way: bounds what would be sent twice after a crash. */
+const flushAt = 64
+const flushMs = 4
+/** Outcomes beyond which nothing is started: bounds memory while the store fails. */
+const mostOutcomes = 256
 /** Heads that are looked up at once. */
 const window = 64
+/** Rows that were looked up longer ago are looked up again: another process may have dropped them. */
+const freshMs = 20
 /** How often changes by other processes, and a clock that was set back, are looked for. */
 const lookMs = 1000
 const defaultConcurrency = 16
@@ -62,7 +66,7 @@ const defaultTimeoutMs = 30_000
 /**
  * Drives one sink. A row goes through: armed in the store -> `ready` (only its key, looked up in small windows) -> in flight -> outcome
  * collected -> flushed. A lane is busy from in flight to flushed, so its next event starts only when the fate of the one before is on the disk.
- * Outcomes of one turn of the event loop are flushed together: one sync of the disk for all of them.
+ * Outcomes are flushed together: those of one turn of the event loop, and under load those of a few milliseconds.
  *
  * `pump` starts whatever may be started; everything that could change what may be (a commit, an outcome, a flush, a timer, another process)
  * ends in a call of it. Where the store fails, outcomes are kept, nothing new is started, and it is tried again.
@@ -79,10 +83,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   let closed: Promise<void> | undefined
 
   const inFlight = new Set<Attempt>()
-  const busy = new Set<string>()
+  /** Lanes that have an event between its start and the flush of its outcome, with the `seq` of that. */
+  const busy = new Map<string, number>()
   const outcomes: Judged[] = []
-  /** Of lanes that are not busy, the next one last. One lookup gives one row a lane, and a flush throws the rest away. */
+  /** Of lanes that are not busy, the next one last; one lookup gives one row a lane. */
   let ready: DueRow[] = []
+  let readyAt = 0
   /** When the store was last asked and had no more than it gave; undefined where it must be asked again. */
   let exhaustedAt: number | undefined
   const guard = createStoreGuard({ name, log, retry })
@@ -92,6 +98,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   let looking: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
   let flushing: NodeJS.Immediate | undefined
+  let flushTimer: NodeJS.Timeout | undefined
   const whenIdle = new Set<() => void>()
   /** Resolved when nothing is in flight any more after `close()`. */
   const landed = Promise.withResolvers<void>()
@@ -157,7 +164,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       !guard.failing() &&
       health.current().state !== 'halted' &&
       inFlight.size < pacing.limit() &&
-      outcomes.length < flushAt &&
+      outcomes.length < mostOutcomes &&
       now() >= pacing.heldUntil()
     )
   }
@@ -179,37 +186,36 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function nextReady(): DueRow | undefined {
     while (mayStart()) {
+      const at = now()
+      if (ready.length > 0 && Math.abs(at - readyAt) > freshMs) refresh()
       const row = ready.pop()
       if (row !== undefined) return row
       if (exhaustedAt !== undefined) return undefined
-      // The heads of busy lanes are still due in the store: they must not crowd out the others.
-      const at = now()
-      const limit = busy.size + window
-      const rows = store.due(name, at, limit)
-      if (rows.length < limit) exhaustedAt = at
+      // The heads of busy lanes are still due in the store.
+      const rows = store.due(name, at, window, [...busy.values()])
+      if (rows.length < window) exhaustedAt = at
       ready = rows.filter((found) => !busy.has(found.lane)).toReversed()
+      readyAt = at
       if (ready.length === 0) return undefined
     }
     return undefined
   }
 
-  function begin(row: DueRow): void {
-    const stored = store.pendingBody(name, row.seq)
-    if (stored === undefined) return
-    const { createdAt } = stored
-    const event = parseStoredEvent(stored.body) ?? null
+  function begin({ body, ...row }: DueRow): void {
+    const event = parseStoredEvent(body)
+    const id = event?.id ?? null
     const giveUp = (code: string, detail: string): void => {
-      collect({ row, event, createdAt, startedAt: null, outcome: { status: 'rejected', code, detail } })
+      collect({ row, id, startedAt: null, endedAt: now(), outcome: { status: 'rejected', code, detail } })
     }
-    busy.add(row.lane)
-    if (event === null) return giveUp('unreadable', 'the stored text of the event is damaged')
+    busy.set(row.lane, row.seq)
+    if (event === undefined) return giveUp('unreadable', 'the stored text of the event is damaged')
     const startedAt = now()
     if (row.expiresAt <= startedAt) return giveUp('expired', `not delivered by the end of its time, after ${row.attempts} attempts`)
 
     const attempt = startAttempt(sink, event, timeoutMs, (outcome) => {
       inFlight.delete(attempt)
       // Aborted by us: it stays as it was, and is sent again after the next start.
-      if (phase === 'running' || outcome.status !== 'retry') collect({ row, event, createdAt, startedAt, outcome })
+      if (phase === 'running' || outcome.status !== 'retry') collect({ row, id, startedAt, endedAt: now(), outcome })
       if (phase === 'running') pump()
       else if (inFlight.size === 0) landed.resolve()
     })
@@ -218,14 +224,19 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function collect(finished: Finished): void {
     outcomes.push(judge(finished, pacing, health))
-    flushing ??= setImmediate(flush)
+    // Under load one transaction for many: most of what it costs is the transaction.
+    if (inFlight.size === 0 || outcomes.length >= flushAt) flushing ??= setImmediate(flush)
+    else flushTimer ??= setTimeout(flush, flushMs)
   }
 
   function flush(): void {
     flushing = undefined
+    clearTimeout(flushTimer)
+    flushTimer = undefined
     if (outcomes.length === 0 || (guard.failing() && phase === 'running')) return
+    let promoted = 0
     const settled = guard.attempt(() => {
-      store.settle(
+      promoted = store.settle(
         name,
         outcomes.map(({ settlement }) => settlement),
         sumOf(outcomes),
@@ -234,24 +245,25 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     if (!settled) return
     const batch = outcomes.splice(0)
     for (const { settlement } of batch) busy.delete(settlement.lane)
-    refresh()
+    // What is ready stays so, unless there is something new to choose from.
+    if (promoted > 0 || batch.some(({ settlement }) => settlement.status !== 'delivered')) refresh()
     for (const entry of batch) tell(entry)
     pump()
   }
 
-  function tell({ settlement, event, outcome, createdAt, attempts }: Judged): void {
+  function tell({ row, settlement, id, outcome, endedAt, attempts }: Judged): void {
     if (settlement.status === 'dead') {
       const { code, detail } = settlement
-      log.warn({ sink: name, id: event?.id ?? null, code, detail, attempts }, `an event is a dead letter of the sink ${name}`)
+      log.warn({ sink: name, id, code, detail, attempts }, `an event is a dead letter of the sink ${name}`)
     }
-    if (event !== null) options.onSettled?.(event, outcome, { latencyMs: Math.max(0, now() - createdAt), attempts })
+    if (id !== null) options.onSettled?.(id, outcome, { latencyMs: Math.max(0, endedAt - row.createdAt), attempts })
   }
 
   /** One timer, for the next thing that time alone brings about. */
   function schedule(): void {
     clearTimeout(timer)
     if (phase !== 'running' || guard.failing() || health.current().state === 'halted') return
-    if (inFlight.size >= pacing.limit() || outcomes.length >= flushAt) return
+    if (inFlight.size >= pacing.limit() || outcomes.length >= mostOutcomes) return
     const at = now()
     const held = pacing.heldUntil()
     const wakeAt = held > at ? held : exhaustedAt === undefined ? undefined : store.nextDueAfter(name, exhaustedAt)

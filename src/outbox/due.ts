@@ -7,16 +7,23 @@ export interface DueRow {
   /** Attempts so far. */
   readonly attempts: number
   readonly expiresAt: number
+  /** When the event was committed. */
+  readonly createdAt: number
+  /** The event as JSON. */
+  readonly body: string
 }
 
-/** Heads of this sink that are due, the urgent first, then the oldest. */
-export function due(db: Connection, sink: string, now: number, limit: number): DueRow[] {
+/** Heads of this sink that are due, but for those that are under way (`except`, by `seq`): the urgent first, then the oldest. */
+export function due(db: Connection, sink: string, now: number, limit: number, except: readonly number[] = []): DueRow[] {
   return db
     .all(
-      `SELECT seq, lane, attempts, expires_at FROM deliveries INDEXED BY deliveries_heads
-       WHERE sink = ? AND state = 'pending' AND next_attempt_at <= ? ORDER BY priority DESC, seq LIMIT ?`,
+      `SELECT d.seq, d.lane, d.attempts, d.expires_at, e.created_at, e.body
+       FROM deliveries d INDEXED BY deliveries_heads CROSS JOIN events e ON e.seq = d.seq
+       WHERE d.sink = ? AND d.state = 'pending' AND d.next_attempt_at <= ? AND d.seq NOT IN (SELECT value FROM json_each(?))
+       ORDER BY d.priority DESC, d.seq LIMIT ?`,
       sink,
       now,
+      JSON.stringify(except),
       limit,
     )
     .map((row) => ({
@@ -24,6 +31,8 @@ export function due(db: Connection, sink: string, now: number, limit: number): D
       lane: text(row, 'lane'),
       attempts: integer(row, 'attempts'),
       expiresAt: integer(row, 'expires_at'),
+      createdAt: integer(row, 'created_at'),
+      body: text(row, 'body'),
     }))
 }
 
@@ -36,17 +45,6 @@ export function nextDueAfter(db: Connection, sink: string, now: number): number 
     now,
   )
   return row === undefined ? undefined : integer(row, 'next_attempt_at')
-}
-
-/** The event of a row, while it is still pending: another process may have dropped it since. */
-export function pendingBody(db: Connection, sink: string, seq: number): { body: string; createdAt: number } | undefined {
-  const row = db.get(
-    `SELECT e.body, e.created_at FROM deliveries d JOIN events e ON e.seq = d.seq
-     WHERE d.seq = ? AND d.sink = ? AND d.state = 'pending'`,
-    seq,
-    sink,
-  )
-  return row === undefined ? undefined : { body: text(row, 'body'), createdAt: integer(row, 'created_at') }
 }
 
 /** After the clock was set back: nothing waits for longer than any schedule of ours can have meant. */

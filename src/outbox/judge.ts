@@ -1,4 +1,3 @@
-import type { CloudEvent } from '../../sinks/cloud-event.ts'
 import type { DeliveryOutcome } from '../../sinks/contract.ts'
 import type { DueRow } from './due.ts'
 import type { Pacing } from './pacing.ts'
@@ -7,12 +6,12 @@ import type { HealthKeeper } from './sink-health.ts'
 
 /** What came of one row that was taken up. */
 export interface Finished {
-  readonly row: DueRow
-  /** null where the stored text could not be read. */
-  readonly event: CloudEvent | null
-  readonly createdAt: number
+  readonly row: Omit<DueRow, 'body'>
+  /** Of the event; null where the stored text could not be read. Not the event itself: a sink may be slow, and outcomes wait for each other. */
+  readonly id: string | null
   /** When the sink was asked; null where the row was given up without asking it. */
   readonly startedAt: number | null
+  readonly endedAt: number
   readonly outcome: DeliveryOutcome
 }
 

@@ -24,9 +24,9 @@ export function rearmLane(db: Connection, sink: string, lane: string, now: numbe
   db.run('UPDATE deliveries SET next_attempt_at = ? WHERE seq = ? AND sink = ?', now, seq, sink)
 }
 
-/** Makes the next row of a lane due whose head was just settled: one seek, where `rearmLane` looks through the lane. */
-export function promoteNext(db: Connection, sink: string, lane: string, now: number): void {
-  db.run(
+/** Makes the next row of a lane due whose head was just settled: one seek, where `rearmLane` looks through the lane. False where there is none. */
+export function promoteNext(db: Connection, sink: string, lane: string, now: number): boolean {
+  const promoted = db.run(
     `UPDATE deliveries SET next_attempt_at = ? WHERE next_attempt_at IS NULL AND sink = ? AND seq =
        (SELECT seq FROM deliveries INDEXED BY deliveries_lanes WHERE sink = ? AND lane = ? AND state = 'pending' ORDER BY seq LIMIT 1)`,
     now,
@@ -34,4 +34,5 @@ export function promoteNext(db: Connection, sink: string, lane: string, now: num
     sink,
     lane,
   )
+  return promoted > 0
 }

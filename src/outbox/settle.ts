@@ -20,20 +20,23 @@ export interface SinkVerdict {
 const detailLength = 500
 
 /**
- * Records many outcomes in one transaction, without waiting for the disk: what a power failure takes back is sent once more under the same id. A row that meanwhile was dropped, or settled by another process, is left alone, but for one that
- * was given up while it was in flight and did arrive: the truth wins.
+ * Records many outcomes in one transaction, without waiting for the disk: what a power failure takes back is sent once more under the same id.
+ * A row that meanwhile was dropped, or settled by another process, is left alone, but for one that was given up while it was in flight and did
+ * arrive: the truth wins. Gives the number of lanes whose next event came due by it.
  */
-export function settle(db: Connection, sink: string, settlements: readonly Settlement[], verdict: SinkVerdict, now: number): void {
+export function settle(db: Connection, sink: string, settlements: readonly Settlement[], verdict: SinkVerdict, now: number): number {
   // A halt is the one thing here that must not be taken back: the other side asked not to be called again.
   const lasting = verdict.halted !== undefined
-  const record = (work: () => void): void => (lasting ? db.transaction(work) : db.relaxedTransaction(work))
-  record(() => {
+  const record = (work: () => number): number => (lasting ? db.transaction(work) : db.relaxedTransaction(work))
+  return record(() => {
+    let promoted = 0
     for (const settlement of settlements) {
       settleOne(db, sink, settlement, now)
-      if (settlement.status !== 'retry') promoteNext(db, sink, settlement.lane, now)
+      if (settlement.status !== 'retry' && promoteNext(db, sink, settlement.lane, now)) promoted += 1
     }
     if (verdict.heldUntil !== undefined) holdSink(db, sink, verdict.heldUntil)
     if (verdict.halted !== undefined) haltSink(db, sink, verdict.halted, now)
+    return promoted
   })
 }
 

@@ -4,7 +4,7 @@ import { commit, type Commit } from './commit.ts'
 import type { Database } from './database.ts'
 import { drop, type DropFilter } from './drop.ts'
 import { listHolds, releaseHold } from './holds.ts'
-import { clampSchedule, due, nextDueAfter, pendingBody } from './due.ts'
+import { clampSchedule, due, nextDueAfter } from './due.ts'
 import { listDeliveries, showEvents, summarize, wasDelivered, type ListFilter } from './overview.ts'
 import { prune } from './prune.ts'
 import { readState, writeState } from './remembered.ts'
@@ -30,9 +30,8 @@ export function createStore({ db }: Pick<Database, 'db'>, { now }: { readonly no
     readState: (key: string) => readState(db, key),
     writeState: (key: string, value: unknown) => writeState(db, key, value),
 
-    due: (sink: string, at: number, limit: number) => due(db, sink, at, limit),
+    due: (sink: string, at: number, limit: number, except?: readonly number[]) => due(db, sink, at, limit, except),
     nextDueAfter: (sink: string, at: number) => nextDueAfter(db, sink, at),
-    pendingBody: (sink: string, seq: number) => pendingBody(db, sink, seq),
     settle: (sink: string, settlements: readonly Settlement[], verdict: SinkVerdict = {}) => settle(db, sink, settlements, verdict, now()),
     clampSchedule: (sink: string, longestMs: number) => clampSchedule(db, sink, now(), longestMs),
     readSink: (sink: string) => readSink(db, sink),

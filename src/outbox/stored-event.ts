@@ -1,5 +1,7 @@
 import type { CloudEvent } from '../../sinks/cloud-event.ts'
 
+const texts = ['id', 'source', 'type', 'subject', 'time', 'partitionkey'] as const
+
 /** The event of a row, undefined where the text is none: a fault of the disk, as only checked events are stored. */
 export function parseStoredEvent(body: string): CloudEvent | undefined {
   let value: unknown
@@ -15,10 +17,6 @@ export function parseStoredEvent(body: string): CloudEvent | undefined {
 /** The shape alone: what the values must be was checked when the event was built. */
 function isCloudEvent(value: unknown): value is CloudEvent {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  const fields: Record<string, unknown> = { ...value }
-  return (
-    ['id', 'source', 'type', 'subject', 'time', 'partitionkey'].every((name) => typeof fields[name] === 'string') &&
-    typeof fields['data'] === 'object' &&
-    fields['data'] !== null
-  )
+  const data: unknown = Reflect.get(value, 'data')
+  return texts.every((name) => typeof Reflect.get(value, name) === 'string') && typeof data === 'object' && data !== null
 }

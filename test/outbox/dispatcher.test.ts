@@ -116,7 +116,7 @@ describe('recording outcomes', () => {
       ...outbox.store,
       settle(sink, settlements, verdict) {
         batches.push(settlements.length)
-        outbox.store.settle(sink, settlements, verdict)
+        return outbox.store.settle(sink, settlements, verdict)
       },
     }
     const dispatcher = dispatch(outbox, { sink: puppetSink(() => delivered), store })
@@ -135,8 +135,8 @@ describe('recording outcomes', () => {
     const sink = puppetSink((_, count) => (count === 1 ? transient : delivered))
     const dispatcher = dispatch(outbox, {
       sink,
-      onSettled: (event, outcome, details) => {
-        stateWhenTold.push([outcome.status, details.attempts, outbox.store.show(event.id)[0]?.deliveries[0]?.state])
+      onSettled: (id, outcome, details) => {
+        stateWhenTold.push([outcome.status, details.attempts, outbox.store.show(id)[0]?.deliveries[0]?.state])
         latencyMs = details.latencyMs
       },
     })
@@ -193,7 +193,7 @@ describe('recording outcomes', () => {
         // No page may be added any more: what does not fit into the free ones fails as on a full disk.
         if (full) db.get(`PRAGMA max_page_count = 1`)
         if (full) outbox.store.writeState('filler', 'x'.repeat(1_000_000))
-        outbox.store.settle(...settlement)
+        return outbox.store.settle(...settlement)
       },
     }
     const sink = puppetSink(() => delivered)

@@ -90,8 +90,8 @@ export function dispatch(
     now: outbox.clock.now,
     random: () => 0,
     log: outbox.log,
-    onSettled(event, outcome, { attempts }) {
-      settled.push({ id: event.id, outcome, attempts })
+    onSettled(id, outcome, { attempts }) {
+      settled.push({ id, outcome, attempts })
       for (const { count, resolve } of waiting) if (settled.length >= count) resolve()
     },
     ...options,
