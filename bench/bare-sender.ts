@@ -27,8 +27,16 @@ export async function openBareSender(entity: 'hub' | 'topic', connectionString: 
   return {
     async send(event) {
       const { body, contentType, properties } = amqpMessage(event, 'structured')
-      const message = { body, contentType, applicationProperties: properties, messageId: event.id, partitionKey: event.partitionkey }
-      await sender.sendMessages(message)
+      await sender.sendMessages({
+        body,
+        contentType,
+        applicationProperties: properties,
+        messageId: event.id,
+        subject: event.type,
+        correlationId: event.partitionkey,
+        timeToLive: 3_600_000,
+        partitionKey: event.partitionkey,
+      })
     },
     close: () => client.close(),
   }

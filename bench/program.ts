@@ -46,6 +46,15 @@ export function startBareReceiver(connectionString: string, queue: string, imds:
   )
 }
 
+export function startBareBacklog(
+  entity: string,
+  connectionString: string,
+  { count, concurrency }: { readonly count: number; readonly concurrency: number },
+): Running {
+  const script = join(import.meta.dirname, 'bare-backlog.ts')
+  return started(spawn(process.execPath, [script, entity, connectionString, `${count}`, `${concurrency}`], { stdio: 'inherit' }))
+}
+
 export function startIdleSenders(connectionString: string, entities: readonly string[]): Running {
   return started(
     spawn(process.execPath, [join(import.meta.dirname, 'idle-senders.ts'), connectionString, ...entities], { stdio: 'inherit' }),
