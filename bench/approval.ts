@@ -5,6 +5,7 @@ import { startBroker } from '../src/simulator/broker/broker.ts'
 import { percentile, type BenchRow } from './numbers.ts'
 import { startBareReceiver, startForwarder } from './program.ts'
 
+const ways = ['through', 'posts', 'reads'] as const
 const rounds = 100
 const warmUp = 10
 /** An approval is two requests, and the forwarder sends at most four a second: IMDS has a budget for the whole machine. */
@@ -12,12 +13,12 @@ const gapMs = 550
 const eventId = 'C7061BAC-AFDC-4513-B24B-AA5F13A16123'
 
 /**
- * From a message being sent to the control queue to its POST reaching IMDS, through the gate, a fresh read of IMDS and a durable record; in turn
- * with a bare receiver of the same SDK that posts at once. Both read from one local broker.
+ * From a message being sent to the control queue to its POST reaching IMDS, through the gate, a fresh read of IMDS and a record; in turn with two
+ * bare receivers of the same SDK, one that posts at once and one that reads IMDS first. All receive from one local broker.
  */
 export async function approval(): Promise<BenchRow[]> {
   const imds = await startApprovalImds()
-  await using broker = await startBroker({ entities: { queues: [{ name: 'through' }, { name: 'bare' }] } })
+  await using broker = await startBroker({ entities: { queues: ways.map((name) => ({ name })) } })
   const connectionString = broker.connectionString()
   const forwarder = await startForwarder({
     imds: { endpoint: imds.url },
@@ -25,30 +26,34 @@ export async function approval(): Promise<BenchRow[]> {
     control: { queue: 'through', auth: { type: 'connection-string', connectionString } },
     approvals: { rateLimit: { approvals: 10_000, perSeconds: 60 } },
   })
-  const bare = startBareReceiver(connectionString, 'bare', imds.url)
+  const bare = [
+    startBareReceiver(connectionString, 'posts', imds.url, 'post'),
+    startBareReceiver(connectionString, 'reads', imds.url, 'read'),
+  ]
   const client = new ServiceBusClient(connectionString)
-  const senders = { through: client.createSender('through'), bare: client.createSender('bare') }
-  const samples = { through: [] as number[], bare: [] as number[] }
+  const senders = new Map(ways.map((way) => [way, client.createSender(way)]))
+  const samples = { through: [] as number[], posts: [] as number[], reads: [] as number[] }
   for (let round = -warmUp; round < rounds; round += 1) {
-    for (const which of ['through', 'bare'] as const) {
+    for (const way of ways) {
       const posted = imds.nextPost()
       const begun = performance.now()
-      await senders[which].sendMessages({ body: { command: 'approve', eventId, requestedBy: 'bench' }, messageId: `${which}-${round}` })
+      await senders.get(way)?.sendMessages({ body: { command: 'approve', eventId, requestedBy: 'bench' }, messageId: `${way}-${round}` })
       const took = (await posted) - begun
-      if (round >= 0) samples[which].push(took)
+      if (round >= 0) samples[way].push(took)
     }
     await sleep(gapMs)
   }
   await client.close()
-  await Promise.all([forwarder.stop(), bare.stop()])
+  await Promise.all([forwarder, ...bare].map((running) => running.stop()))
   imds.close()
-  const row = (name: string, share: number): BenchRow => ({
-    what: `approval sent to POST, ${name}`,
-    foreshock: percentile(samples.through, share),
-    bare: percentile(samples.bare, share),
-    unit: 'ms',
-  })
-  return [row('p50', 0.5), row('p99', 0.99)]
+  const against = (way: 'posts' | 'reads', what: string): BenchRow[] =>
+    [['p50', 0.5] as const, ['p99', 0.99] as const].map(([name, share]) => ({
+      what: `${what}, ${name}`,
+      foreshock: percentile(samples.through, share),
+      bare: percentile(samples[way], share),
+      unit: 'ms',
+    }))
+  return [...against('posts', 'approval sent to POST'), ...against('reads', 'the same, bare reads first')]
 }
 
 /** One reboot that stays Scheduled, however often it is approved. */

@@ -40,10 +40,9 @@ export function startBarePoller(url: string): Running {
   return started(spawn(process.execPath, [join(import.meta.dirname, 'bare-poller.mjs'), url], { stdio: 'inherit' }))
 }
 
-export function startBareReceiver(connectionString: string, queue: string, imds: string): Running {
-  return started(
-    spawn(process.execPath, [join(import.meta.dirname, 'bare-receiver.ts'), connectionString, queue, imds], { stdio: 'inherit' }),
-  )
+export function startBareReceiver(connectionString: string, queue: string, imds: string, first: 'read' | 'post'): Running {
+  const script = join(import.meta.dirname, 'bare-receiver.ts')
+  return started(spawn(process.execPath, [script, connectionString, queue, imds, first], { stdio: 'inherit' }))
 }
 
 export function startBareBacklog(

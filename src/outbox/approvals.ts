@@ -39,9 +39,12 @@ export function findApprovals(db: Connection, request: string): ApprovalRow[] {
   return db.all('SELECT * FROM approvals WHERE request = ? ORDER BY event_key', request).map(approval)
 }
 
-/** Notes, before a POST, that it is about to go out. */
+/**
+ * Notes, before a POST, that it is about to go out, without waiting for the disk: where a power failure takes the note back, the message comes again
+ * as if for the first time, and IMDS is read before anything is repeated, which is what the note asks for too.
+ */
 export function recordApproval(db: Connection, request: string, eventKeys: readonly string[], delivery: string | null, now: number): void {
-  db.transaction(() => {
+  db.relaxedTransaction(() => {
     for (const eventKey of eventKeys) {
       db.run(
         `INSERT INTO approvals (request, event_key, delivery, state, attempts, posted_at, kept_until) VALUES (?, ?, ?, 'recorded', 1, ?, ?)
