@@ -29,7 +29,7 @@ export default defineSink({
 })
 
 async function openEventHubs(given: EventHubsOptions, context: SinkContext): Promise<Sink> {
-  const encode = amqpEncoder(given.mode, context.format)
+  const encode = amqpEncoder(given, context.format)
   const { EventHubProducerClient } = await import('@azure/event-hubs')
   return await openAzureSink(given, context, {
     noun: 'event hub',

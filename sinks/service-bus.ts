@@ -37,7 +37,7 @@ export default defineSink({
 })
 
 async function openServiceBus(given: ServiceBusOptions, context: SinkContext): Promise<Sink> {
-  const encode = amqpEncoder(given.mode, context.format)
+  const encode = amqpEncoder(given, context.format)
   const { ServiceBusClient } = await import('@azure/service-bus')
   return await openAzureSink(given, context, {
     noun: given.topic === undefined ? 'queue' : 'topic',

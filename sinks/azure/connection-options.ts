@@ -24,6 +24,10 @@ export const connectionOptions = {
     .enum(['structured', 'binary'])
     .default('structured')
     .describe('The whole event as JSON in the body, or its data alone; the attributes are application properties in both.'),
+  attributePrefix: z
+    .enum(['cloudEvents_', 'cloudEvents:'])
+    .default('cloudEvents_')
+    .describe('Of the application properties that hold the attributes; filters of Service Bus and JMS cannot spell the colon.'),
   transport: z
     .enum(['amqp', 'websockets'])
     .default('amqp')

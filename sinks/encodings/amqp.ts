@@ -3,6 +3,9 @@ import { structuredContentType, structuredJson } from './structured.ts'
 
 export type AmqpMode = 'structured' | 'binary'
 
+/** What the name of an attribute is written behind, as the name of an application property. */
+export type AttributePrefix = 'cloudEvents_' | 'cloudEvents:'
+
 /** What the encoding decides of an AMQP message. `body` is bytes: the Azure SDKs would encode a string or an object as JSON once more. */
 export interface AmqpMessage {
   readonly body: Buffer
@@ -18,9 +21,9 @@ export interface AmqpMessage {
  * Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/amqp-protocol-binding.md; of the two prefixes that it allows,
  * `cloudEvents_` is the one that filters of Service Bus and JMS can spell.
  */
-export function amqpMessage(event: CloudEvent, mode: AmqpMode): AmqpMessage {
+export function amqpMessage(event: CloudEvent, mode: AmqpMode, prefix: AttributePrefix = 'cloudEvents_'): AmqpMessage {
   const attributes = attributesOf(event).filter(([name]) => name !== 'datacontenttype')
-  const properties = Object.fromEntries(attributes.map(([name, value]) => [`cloudEvents_${name}`, value]))
+  const properties = Object.fromEntries(attributes.map(([name, value]) => [`${prefix}${name}`, value]))
   if (mode === 'binary') return { body: Buffer.from(JSON.stringify(event.data)), contentType: event.datacontenttype, properties }
   return { body: Buffer.from(structuredJson(event)), contentType: structuredContentType, properties }
 }

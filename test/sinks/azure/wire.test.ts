@@ -76,6 +76,13 @@ describe.each(entities)('a message to the %s', (entity) => {
     expect(typeCodes(message)).toHaveLength(2 * expected.length)
   })
 
+  it('has the colon in the names of its properties where the options say so, and no other', async () => {
+    const { message } = await sent(entity, { attributePrefix: 'cloudEvents:' })
+    const names = Object.keys(message.application_properties ?? {})
+    expect(names).toContain('cloudEvents:id')
+    expect(names.filter((name) => !name.startsWith('cloudEvents:'))).toEqual([])
+  })
+
   it('is known by the id of the event and kept in order by its partition key', async () => {
     const { message } = await sent(entity)
     expect(message.message_id).toBe(event.id)
