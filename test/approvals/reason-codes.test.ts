@@ -60,8 +60,9 @@ test.each(rows)(
 test('event_already_started is what was asked for: completed, and told as such', async () => {
   const stage = await openStage({ scenario: { events: [{ ...reboot, status: 'Started', startedForSeconds: 600 }] } })
   await stage.send({ body: approval(), replyTo: 'replies' })
-  expect((await stage.told('event_already_started')).type).toBe('foreshock.approval.refused.v1')
-  expect((await stage.take('replies'))?.subject).toBe('foreshock.approval.refused.v1')
+  const told = await stage.told('event_already_started')
+  expect(told.type).toBe('foreshock.approval.refused.v1')
+  expect((await stage.take('replies'))?.body).toEqual(told)
   await stage.forwarder.stop()
   expect([
     stage.imds.posts.length,
@@ -87,14 +88,16 @@ test('replayed: the second message with the id of a relayed one is completed and
 
 test('held: after a hold an approval is a dead letter, and the hold itself is completed', async () => {
   const stage = await openStage()
-  await stage.send({ body: approval({ command: 'hold', requestedBy: 'bob' }), messageId: 'the-hold' })
+  await stage.send({ body: approval({ command: 'hold', requestedBy: 'bob' }), messageId: 'the-hold', replyTo: 'replies' })
   const hold = await stage.told('held')
   expect([hold.type, hold.data['requestedBy']]).toEqual(['foreshock.approval.refused.v1', 'bob'])
-  await stage.send({ body: approval(), messageId: 'the-approval' })
+  expect((await stage.take('replies'))?.body).toEqual(hold)
+  await stage.send({ body: approval(), messageId: 'the-approval', replyTo: 'replies' })
   expect((await stage.take('approvals', { dead: true }))?.deadLetterReason).toBe('held')
   const told = await stage.event(({ data }) => data['messageId'] === 'the-approval')
   expect(told.data['code']).toBe('held')
-  expect(stage.imds.posts).toEqual([])
+  expect((await stage.take('replies'))?.body).toEqual(told)
+  expect([stage.imds.posts.length, stage.namespace.broker.count('approvals')]).toEqual([0, 0])
 })
 
 test('rate_limited: what is too much is given back, and a dead letter in the end', async () => {

@@ -20,7 +20,23 @@ test.each<[string, HandFault]>([
   expect(stage.events.filter(({ type }) => type.includes('.approval.'))).toHaveLength(1)
 })
 
-test('a POST that timed out, or was cut, is not repeated once the event has started', async () => {
+test(
+  'IMDS answers the POST not at all: that is waited out, with the lock of the message renewed, and it is repeated',
+  { timeout: 40_000 },
+  async () => {
+    const stage = await openStage({ scenario: { events: [{ ...reboot, approvalDelaySeconds: 60 }] } })
+    stage.imds.setFault({ kind: 'hang', on, times: 1 })
+    const begun = performance.now()
+    await stage.send({ body: approval(), replyTo: 'replies' })
+    const told = await stage.told('ok')
+    expect(told.data['attempts']).toBe(2)
+    expect(performance.now() - begun).toBeGreaterThan(10_000)
+    expect((await stage.take('replies'))?.body).toEqual(told)
+    expect(stage.imds.posts).toHaveLength(2)
+  },
+)
+
+test('a POST that was cut is not repeated once the event has started', async () => {
   const stage = await openStage({ scenario: { events: [{ ...reboot, approvalDelaySeconds: 0 }] } })
   stage.imds.setFault({ kind: 'reset', on, times: 1 })
   await stage.send({ body: approval() })

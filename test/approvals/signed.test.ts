@@ -38,9 +38,11 @@ async function openSigned(jwks: string, trust: object = {}, options: StageOption
 
 /** What came of one message that is to be refused with this code. */
 async function refusal(stage: Stage, code: string, body: Buffer | object): Promise<object> {
-  await stage.send({ body, contentType: 'application/jose' })
+  await stage.send({ body, contentType: 'application/jose', replyTo: 'replies' })
   const letter = await stage.take('approvals', { dead: true })
-  const { type, data } = await stage.told(code)
+  const told = await stage.told(code)
+  expect((await stage.take('replies'))?.body).toEqual(told)
+  const { type, data } = told
   return { type, sameReason: letter?.deadLetterReason === code && data['code'] === code, posts: stage.imds.posts.length }
 }
 
@@ -160,8 +162,10 @@ test('a signed approval that was relayed once is a replay under whatever message
   const body = await signCompact(anna, await claimsFor(stage))
   await stage.send({ body, messageId: 'one' })
   await stage.told('ok')
-  await stage.send({ body, messageId: 'two' })
-  expect((await stage.told('replayed')).data['messageId']).toBe('two')
+  await stage.send({ body, messageId: 'two', replyTo: 'replies' })
+  const told = await stage.told('replayed')
+  expect(told.data['messageId']).toBe('two')
+  expect((await stage.take('replies'))?.body).toEqual(told)
   expect(stage.imds.posts).toHaveLength(1)
 })
 
