@@ -97,6 +97,8 @@ export interface SinkDefinition<Options extends z.ZodObject = z.ZodObject> {
   readonly options: Options
   /** What `format` may be; `cloudevents` alone where it is missing. */
   readonly formats?: readonly FormatName[]
+  /** The option, as it is written, by which the sink decides the whole body itself: with it, no other `format` can be had. */
+  ownBody?(options: z.output<Options>): string | undefined
   /** Where the table of the contract gives this sink other defaults than the common ones. */
   readonly defaults?: { readonly maxAgeSeconds?: number; readonly concurrency?: number; readonly timeoutSeconds?: number }
   /** Loads heavy dependencies lazily and connects where that is needed. Throws `ForeshockError` `sink_unusable`. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { connectionOptions, connectionProblems, entityName } from './azure/connection-options.ts'
 import { openAzureSink } from './azure/open.ts'
 import { defineSink, type Sink, type SinkContext } from './contract.ts'
-import { amqpEncoder } from './azure/encoder.ts'
+import { amqpEncoder, ownBody } from './azure/encoder.ts'
 
 const { namespace, ...others } = connectionOptions
 
@@ -25,6 +25,7 @@ export default defineSink({
   summary: 'One message per event to an event hub',
   options,
   formats: ['cloudevents', 'azure-resource-log', 'ecs'],
+  ownBody,
   open: openEventHubs,
 })
 

@@ -3,7 +3,7 @@ import { connectionOptions, connectionProblems, entityName } from './azure/conne
 import { openAzureSink } from './azure/open.ts'
 import type { CloudEvent } from './cloud-event.ts'
 import { defineSink, type Sink, type SinkContext } from './contract.ts'
-import { amqpEncoder } from './azure/encoder.ts'
+import { amqpEncoder, ownBody } from './azure/encoder.ts'
 
 const { namespace, ...others } = connectionOptions
 
@@ -33,6 +33,7 @@ export default defineSink({
   summary: 'One message per event to a Service Bus queue or topic',
   options,
   formats: ['cloudevents', 'azure-resource-log', 'ecs'],
+  ownBody,
   open: openServiceBus,
 })
 

@@ -65,6 +65,7 @@ export default defineSink({
   summary: 'One HTTP POST per event',
   options,
   formats: ['cloudevents', 'azure-resource-log', 'ecs', 'splunk-hec'],
+  ownBody: ({ mode, template }) => (template !== undefined ? 'template' : mode === 'binary' ? 'mode: binary' : undefined),
   defaults: { maxAgeSeconds: 24 * 60 * 60 },
   open: openWebhook,
 })

@@ -1,11 +1,13 @@
 import type { CloudEvent } from '../cloud-event.ts'
 import type { EventFormat } from '../contract.ts'
 import { amqpMessage, type AmqpMessage, type AmqpMode, type AttributePrefix } from '../encodings/amqp.ts'
-import { ForeshockError } from '../error.ts'
+
+/** Binary mode is one of CloudEvents. */
+export const ownBody = ({ mode }: { readonly mode: AmqpMode }): string | undefined => (mode === 'binary' ? 'mode: binary' : undefined)
 
 /**
  * How events become messages, by mode and format. In another format than that of CloudEvents the attributes are no application properties: they
- * would call the record a CloudEvent. Throws `sink_unusable` where binary mode is asked for there.
+ * would call the record a CloudEvent.
  */
 export function amqpEncoder(
   { mode, attributePrefix }: { readonly mode: AmqpMode; readonly attributePrefix: AttributePrefix },
@@ -13,9 +15,5 @@ export function amqpEncoder(
 ): (event: CloudEvent) => AmqpMessage {
   const { name, contentType } = format
   if (name === 'cloudevents') return (event) => amqpMessage(event, mode, attributePrefix)
-  if (mode === 'binary') {
-    const message = `\`mode: binary\` and \`format: ${name}\` exclude each other: each decides the whole body; leave out one`
-    throw new ForeshockError('sink_unusable', message)
-  }
   return (event) => ({ body: Buffer.from(format.write(event)), contentType, properties: {} })
 }

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import type { CloudEvent } from '../cloud-event.ts'
 import type { EventFormat } from '../contract.ts'
 import { httpBinary } from '../encodings/http-binary.ts'
-import { ForeshockError } from '../error.ts'
 import { loadTemplate, type templateSchema } from './template.ts'
 
 /** The event as a request: what it is and the body. */
@@ -12,23 +11,16 @@ export interface Encoded {
 }
 
 /**
- * How events become requests: by a template, in binary mode, or as text in a format. Throws `sink_unusable` where two of them are asked for
- * at once, and for a template that cannot be used.
+ * How events become requests: by a template, in binary mode, or as text in a format. Throws `sink_unusable` for a template that cannot be used.
  */
 export async function encoder(
   { mode, template }: { mode: 'structured' | 'binary'; template?: z.output<typeof templateSchema> | undefined },
   format: EventFormat,
 ): Promise<(event: CloudEvent) => Promise<Encoded>> {
-  if (mode === 'binary' && format.name !== 'cloudevents') throw exclusive('`mode: binary`', `\`format: ${format.name}\``)
-  if (template !== undefined && format.name !== 'cloudevents') throw exclusive('`template`', `\`format: ${format.name}\``)
   if (template !== undefined) {
     const filled = await loadTemplate(template)
     return async (event) => ({ headers: { 'content-type': filled.contentType }, body: await filled.write(event) })
   }
   if (mode === 'binary') return async (event) => httpBinary(event)
   return async (event) => ({ headers: { 'content-type': format.contentType }, body: format.write(event) })
-}
-
-function exclusive(one: string, other: string): ForeshockError {
-  return new ForeshockError('sink_unusable', `${one} and ${other} exclude each other: each decides the whole body; leave out one`)
 }

@@ -81,18 +81,26 @@ export const add: AddCommand = (program, run) => {
 
 const states = (...choices: DeliveryState[]) => new Option('--state <state>', 'only these').choices(choices)
 
-async function withStore(options: { readonly config?: string; readonly file?: string }, work: (store: Store) => void): Promise<number> {
+async function withStore(options: Where & Filter & { readonly file?: string }, work: (store: Store) => void): Promise<number> {
   const { loadConfig } = await import('../config/load.ts')
   const { attachDatabase } = await import('../outbox/database.ts')
   const { createStore } = await import('../outbox/store.ts')
-  const path = options.file ?? (await loadConfig(options.config, process.env)).state.path
-  const database = attachDatabase(path)
+  const config = options.file === undefined ? await loadConfig(options.config, process.env) : undefined
+  const database = attachDatabase(options.file ?? config?.state.path ?? '')
   try {
-    work(createStore(database, { now: Date.now }))
+    const store = createStore(database, { now: Date.now })
+    if (config !== undefined && options.sink !== undefined) refuseUnknown(options.sink, [...config.sinks, ...store.summarize()])
+    work(store)
   } finally {
     database.close()
   }
   return exit.done
+}
+
+/** A misspelt name would look like a sink with nothing to do. */
+function refuseUnknown(sink: string, known: readonly { readonly name: string }[]): void {
+  const names = [...new Set(known.map(({ name }) => name))].toSorted()
+  if (!names.includes(sink)) throw new ForeshockError('usage', `expected --sink to be one of ${names.join(', ')}, got ${sink}`)
 }
 
 function list(store: Store, { sink, state, limit, json }: Filter & { limit: number; json?: boolean }): void {

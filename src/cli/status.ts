@@ -14,6 +14,11 @@ export const add: AddCommand = (program, run) => {
         const { admin } = await loadConfig(options.config, process.env)
         if (admin.listen === false)
           throw new ForeshockError('config_invalid', 'admin.listen is false: there is no endpoint to ask; set it to 127.0.0.1:9464')
+        if (admin.listen.endsWith(':0'))
+          throw new ForeshockError(
+            'config_invalid',
+            `admin.listen is ${admin.listen}, so the port is only in the log of the forwarder: set a fixed one`,
+          )
         const { Client } = await import('undici')
         const client = new Client(`http://${admin.listen}`)
         try {

@@ -82,6 +82,11 @@ function configureSink(definition: SinkDefinition, entry: Record<string, unknown
   const own = definition.options.safeParse(part(false))
   if (!common.success || !own.success) return [common.error, own.error].filter((error) => error !== undefined)
   const { name, type, format, filter } = common.data
+  const ownBody = format === 'cloudevents' ? undefined : definition.ownBody?.(own.data)
+  if (ownBody !== undefined) {
+    const message = `\`format: ${format}\` and \`${ownBody}\` exclude each other: each decides the whole body; leave out one`
+    return [new z.ZodError([{ code: 'custom', path: ['format'], message, input: format }])]
+  }
   const limits = { ...sinkDefaults, ...definition.defaults, ...common.data }
   return {
     name,

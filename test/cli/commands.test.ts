@@ -217,6 +217,15 @@ it('outbox drop removes what it is told to, and nothing when it is told nothing'
   expect(await results('outbox', 'list', '--config', config)).toBe('nothing waits and nothing died\n')
 })
 
+it.each(['list', 'replay', 'drop'])('outbox %s says so, and exits with 2, when no sink has that name', async (command) => {
+  const { config } = await openDeadLetter()
+  expect(await run(['outbox', command, '--sink', 'hok', '--config', config])).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^foreshock: expected --sink to be one of down, hook, log, got hok/),
+  })
+})
+
 it('outbox commands say so, and exit with 2, when there is no such event', async () => {
   const { config } = await openDeadLetter()
   for (const command of ['show', 'replay', 'drop']) {

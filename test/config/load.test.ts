@@ -57,6 +57,19 @@ sinks:
     ])
   })
 
+  it.each([
+    ['format: ecs, mode: binary', '{ type: webhook, url: "https://siem.example/hook" }', 'mode: binary'],
+    ['format: splunk-hec, template: slack', '{ type: webhook, url: "https://siem.example/hook" }', 'template'],
+    [
+      'format: azure-resource-log, mode: binary',
+      '{ type: event-hubs, eventHub: m, namespace: c.servicebus.windows.net, auth: { type: managed-identity } }',
+      'mode: binary',
+    ],
+  ])('that has two bodies for one sink (%s) is a mistake', async (options, sink, own) => {
+    const [told] = await mistakes(`sinks: [{ name: a, ${options}, ${sink.slice(1)}]`)
+    expect(told).toMatch(new RegExp(`sinks\\[0\\]\\.format: .*\`${own}\` exclude each other`))
+  })
+
   it('fills in the environment, with defaults for what is unset or empty', async () => {
     const text = 'state: { path: "${DIR}/${FILE:-state.db}" }\nidentity: { vmName: "${NAME:-web_1}" }'
     const config = await parse(text, { DIR: '/tmp', NAME: '' })

@@ -74,7 +74,7 @@ export class Simulation {
 
   /** The answer to a POST. All or nothing: one unknown id among several approves none of them. */
   startRequests(version: ApiVersion, body: string): StartRequestsOutcome {
-    const asked = parseStartRequests(body)
+    const asked = parseStartRequests(version, body)
     if ('problem' in asked) return { eventIds: [], answer: jsonAnswer(400, { error: `Bad request. ${asked.problem}` }) }
     const { eventIds } = asked
     const known = this.#knownIds(version)

@@ -1,13 +1,16 @@
 import { z } from 'zod'
+import type { ApiVersion } from '../../imds/api-versions.ts'
 
-/** DocumentIncarnation stands beside it in 2017-03-01; accepted and ignored in every version. */
 const startRequestsSchema = z.looseObject({
   DocumentIncarnation: z.union([z.string(), z.number()]).optional(),
   StartRequests: z.array(z.looseObject({ EventId: z.string().min(1) })).min(1),
 })
 
-/** The ids that a StartRequests body asks for, or what is wrong with it. */
-export function parseStartRequests(body: string): { readonly eventIds: readonly string[] } | { readonly problem: string } {
+/** The ids that a StartRequests body asks for, or what is wrong with it. The first version wants DocumentIncarnation beside it, the later ones ignore it. */
+export function parseStartRequests(
+  version: ApiVersion,
+  body: string,
+): { readonly eventIds: readonly string[] } | { readonly problem: string } {
   if (body === '') return { problem: 'expected a body with StartRequests, got none' }
   let json: unknown
   try {
@@ -17,6 +20,11 @@ export function parseStartRequests(body: string): { readonly eventIds: readonly 
     return { problem: `expected JSON: ${error.message}` }
   }
   const parsed = startRequestsSchema.safeParse(json)
-  if (parsed.success) return { eventIds: parsed.data.StartRequests.map((request) => request.EventId) }
+  if (parsed.success) {
+    const { DocumentIncarnation, StartRequests } = parsed.data
+    if (version === '2017-03-01' && DocumentIncarnation === undefined)
+      return { problem: 'expected DocumentIncarnation beside StartRequests in the version 2017-03-01, got none' }
+    return { eventIds: StartRequests.map((request) => request.EventId) }
+  }
   return { problem: `expected {"StartRequests":[{"EventId":"…"}]}: ${z.prettifyError(parsed.error).replaceAll('\n', ' ')}` }
 }

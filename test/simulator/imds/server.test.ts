@@ -206,6 +206,9 @@ describe('an approval', () => {
     const { url } = await play(scenarioOf({ events: [{ ...reboot, id: 'f020ba2e-3bc0-4c40-a10b-86575a9eabd5' }] }))
     const body = await captured('a02-approve-2017-string-incarnation.json')
     expect((await ask(url + eventsPath('2017-03-01'), { method: 'POST', headers: {}, body })).status).toBe(200)
+    const bare = JSON.stringify({ StartRequests: [{ EventId: 'f020ba2e-3bc0-4c40-a10b-86575a9eabd5' }] })
+    const without = await ask(url + eventsPath('2017-03-01'), { method: 'POST', headers: {}, body: bare })
+    expect([without.status, without.text]).toEqual([400, expect.stringContaining('DocumentIncarnation')])
     const form = { Metadata: 'true', 'Content-Type': 'application/x-www-form-urlencoded' }
     expect((await ask(url + eventsPath(), { method: 'POST', headers: form, body })).status).toBe(200)
   })

@@ -172,16 +172,6 @@ describe('a request', () => {
     expect(request?.headers['content-type']).toBe('application/json')
   })
 
-  it.each([
-    ['binary mode and a format', { mode: 'binary' }, { format: eventFormat('ecs', () => null) }],
-    ['a template and a format', { template: 'slack' }, { format: eventFormat('ecs', () => null) }],
-  ])('cannot have both %s', async (_, options, context) => {
-    await expect(deliver(options, context)).rejects.toMatchObject({
-      code: 'sink_unusable',
-      message: expect.stringContaining('exclude each other'),
-    })
-  })
-
   it('is on time at one receiver while another never answers', async () => {
     const stuck = await startHttpReceiver()
     stuck.behave({ does: 'hang' })
