@@ -13,7 +13,7 @@ import { eventOf } from './event.ts'
 import { startBenchBroker, wallClock, type BenchBroker } from './broker.ts'
 import { startBenchImds } from './imds.ts'
 import { percentile, type BenchRow } from './numbers.ts'
-import { startBareBacklog, startForwarder, startIdleSenders, usage } from './program.ts'
+import { startBareBacklog, startBareForwarder, startForwarder, startIdleSenders, usage } from './program.ts'
 import { startBenchReceiver } from './receiver.ts'
 
 const rounds = 400
@@ -35,37 +35,51 @@ function sinkTo(entity: Entity, { connectionString }: BenchBroker): Record<strin
 
 /**
  * From the moment IMDS has handed out a changed document to the moment the broker has accepted the event, with durable writes in between; in turn
- * with a send of the bare SDK, on a link that is open, of an event of the same size to the same broker.
+ * with a send of the bare SDK, on a link that is open, of an event of the same size to the same broker, and with the least that polls, flushes the
+ * change to the disk and sends.
  */
 export async function amqpLatency(): Promise<BenchRow[]> {
   const rows: BenchRow[] = []
   for (const entity of entities) {
     const broker = await startBenchBroker()
-    const imds = await startBenchImds()
+    const folder = await mkdtemp(join(tmpdir(), 'foreshock-latency-'))
+    const [imds, otherImds] = [await startBenchImds(), await startBenchImds()]
     // The `started` event of the forwarder itself is the first.
-    const started = broker.accepted(entity, 1)
+    let count = 1
+    const started = broker.accepted(entity, count)
     const forwarder = await startForwarder({ imds: { endpoint: imds.url, pollIntervalMs: 100 }, sinks: [sinkTo(entity, broker)] })
     await started
+    const polled = otherImds.nextPoll()
+    const bareForwarder = startBareForwarder(entity, broker.connectionString, otherImds.url, join(folder, 'events.log'))
+    await polled
     const bareSender = await openBareSender(entity, broker.connectionString)
-    const through: number[] = []
-    const bare: number[] = []
+    const nextAccepted = (): Promise<number> => broker.accepted(entity, (count += 1))
+    const changeAt = async (from: typeof imds, round: number): Promise<number> => {
+      const arrived = nextAccepted()
+      const served = await from.serve(document(round))
+      return (await arrived) - (performance.timeOrigin + served)
+    }
+    const samples = { foreshock: [] as number[], forwards: [] as number[], sends: [] as number[] }
     for (let round = 0; round < rounds; round += 1) {
-      const arrived = broker.accepted(entity, 2 + 2 * round)
-      const served = await imds.serve(document(round))
-      through.push((await arrived) - (performance.timeOrigin + served))
-      const received = broker.accepted(entity, 3 + 2 * round)
+      samples.foreshock.push(await changeAt(imds, round))
+      samples.forwards.push(await changeAt(otherImds, round))
+      const received = nextAccepted()
       const begun = wallClock()
       await bareSender.send(eventOf(round))
-      bare.push((await received) - begun)
+      samples.sends.push((await received) - begun)
     }
     await bareSender.close()
-    await forwarder.stop()
+    await Promise.all([forwarder.stop(), bareForwarder.stop()])
+    await rm(folder, { recursive: true })
     imds.close()
+    otherImds.close()
     broker.stop()
-    for (const [name, share] of [['p50', 0.5] as const, ['p99', 0.99] as const]) {
-      const what = `change to ${typeOf[entity]}, ${name}`
-      rows.push({ what, foreshock: percentile(through, share), bare: percentile(bare, share), unit: 'ms' })
+    const against = (bare: readonly number[], what: string): void => {
+      for (const [name, share] of [['p50', 0.5] as const, ['p99', 0.99] as const])
+        rows.push({ what: `${what}, ${name}`, foreshock: percentile(samples.foreshock, share), bare: percentile(bare, share), unit: 'ms' })
     }
+    against(samples.sends, `change to ${typeOf[entity]}`)
+    against(samples.forwards, 'the same, bare polls and flushes too')
   }
   return rows
 }

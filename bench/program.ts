@@ -45,6 +45,11 @@ export function startBareReceiver(connectionString: string, queue: string, imds:
   return started(spawn(process.execPath, [script, connectionString, queue, imds, first], { stdio: 'inherit' }))
 }
 
+export function startBareForwarder(entity: string, connectionString: string, imds: string, file: string): Running {
+  const script = join(import.meta.dirname, 'bare-forwarder.ts')
+  return started(spawn(process.execPath, [script, entity, connectionString, imds, file], { stdio: 'inherit' }))
+}
+
 export function startBareBacklog(
   entity: string,
   connectionString: string,
