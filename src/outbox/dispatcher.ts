@@ -54,8 +54,8 @@ const flushAt = 64
 const flushMs = 4
 /** Outcomes beyond which nothing is started: bounds memory while the store fails. */
 const mostOutcomes = 256
-/** Heads that are looked up at once. */
-const window = 64
+/** Heads that are looked up at once, for each delivery that may be in flight. */
+const lookAhead = 4
 /** Rows that were looked up longer ago are looked up again: another process may have dropped them. */
 const freshMs = 20
 /** How often changes by other processes, and a clock that was set back, are looked for. */
@@ -64,7 +64,7 @@ const defaultConcurrency = 16
 const defaultTimeoutMs = 30_000
 
 /**
- * Drives one sink. A row goes through: armed in the store -> `ready` (only its key, looked up in small windows) -> in flight -> outcome
+ * Drives one sink. A row goes through: armed in the store -> `ready` (looked up in small windows) -> in flight -> outcome
  * collected -> flushed. A lane is busy from in flight to flushed, so its next event starts only when the fate of the one before is on the disk.
  * Outcomes are flushed together: those of one turn of the event loop, and under load those of a few milliseconds.
  *
@@ -74,6 +74,7 @@ const defaultTimeoutMs = 30_000
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, sink, name, now, random, log } = options
   const concurrency = options.concurrency ?? defaultConcurrency
+  const window = lookAhead * concurrency
   const timeoutMs = options.timeoutMs ?? defaultTimeoutMs
   const pacing = createPacing({ concurrency, now, random })
   const health = createHealthKeeper({ name, now, log })

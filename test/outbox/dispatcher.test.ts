@@ -1,7 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { delivered } from '../../sinks/contract.ts'
+import { attachDatabase } from '../../src/outbox/database.ts'
 import type { DispatcherOptions } from '../../src/outbox/dispatcher.ts'
+import { createStore } from '../../src/outbox/store.ts'
 import { outgoing, rejected, transient } from './outbox-events.ts'
 import { dispatch, openOutbox, puppetSink } from './outbox-fixture.ts'
 
@@ -58,6 +60,42 @@ describe('order and concurrency', () => {
     sink.calls[0]?.answer(delivered)
     await sink.called(2)
     expect(ids(sink.calls)).toEqual(['1', 'preempt'])
+  })
+
+  it('does not send what another process dropped while it waited its turn', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink, concurrency: 1 })
+    outbox.store.commit({ events: [outgoing('1'), outgoing('2'), outgoing('3')] })
+    dispatcher.start()
+    const beside = attachDatabase(outbox.path)
+    createStore(beside, outbox.clock).drop({ id: '2' })
+    beside.close()
+    outbox.clock.offsetMs += 100
+    sink.calls[0]?.answer(delivered)
+    await sink.called(2)
+    expect(ids(sink.calls)).toEqual(['1', '3'])
+  })
+
+  it('reads a row once, however many flushes there are before its turn', async () => {
+    const outbox = openOutbox()
+    let rows = 0
+    const store: DispatcherOptions['store'] = {
+      ...outbox.store,
+      due(...asked) {
+        const found = outbox.store.due(...asked)
+        rows += found.length
+        return found
+      },
+    }
+    outbox.store.commit({ events: Array.from({ length: 1000 }, (_, index) => outgoing(`${index}`)) })
+    // No row becomes stale while the clock stands still.
+    const at = Date.now()
+    const dispatcher = dispatch(outbox, { sink: puppetSink(() => delivered), store, now: () => at })
+    expect(await dispatcher.drain(soon())).toBe(true)
+    expect(dispatcher.settled).toHaveLength(1000)
+    // `drain` looks anew once after its start.
+    expect(rows).toBeLessThan(1000 + 64)
   })
 
   it('keeps the order of each lane whatever fails and is tried again', async () => {
