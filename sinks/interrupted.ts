@@ -9,10 +9,10 @@ export function interrupted(signal: AbortSignal): DeliveryOutcome {
 }
 
 /**
- * Runs a delivery that cannot be called back (a write under way) and stops waiting for it when the signal aborts. It may still arrive: that is
- * one of the duplicates that at-least-once allows. Not even started when the signal has aborted before.
+ * Runs what cannot be called back (a write under way) and stops waiting for it when the signal aborts. An event may still arrive: that is one of
+ * the duplicates that at-least-once allows. Not even started when the signal has aborted before.
  */
-export async function untilAborted(signal: AbortSignal, run: () => Promise<DeliveryOutcome>): Promise<DeliveryOutcome> {
+export async function untilAborted<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T | DeliveryOutcome> {
   if (signal.aborted) return interrupted(signal)
   const aborted = Promise.withResolvers<DeliveryOutcome>()
   const onAbort = (): void => aborted.resolve(interrupted(signal))

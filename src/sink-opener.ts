@@ -10,19 +10,17 @@ const closeMs = 3_000
  * cannot be opened (a missing package, a bad key file) therefore never keeps the forwarder from starting; its events wait in the outbox.
  */
 export function selfOpening(configured: ConfiguredSink, context: SinkContext): Sink & { warm(): void } {
-  let opening: Promise<Sink> | undefined
-  let opened: Sink | undefined
+  let opened: Promise<Sink> | undefined
   let closed = false
 
   const open = async (): Promise<Sink> => {
     if (closed) throw new ForeshockError('sink_unusable', `the sink ${context.name} is closed`)
-    opening ??= configured.definition.open(configured.options, context)
+    opened ??= configured.definition.open(configured.options, context)
     try {
-      opened = await opening
-      return opened
+      return await opened
     } catch (error) {
       // Not memoised: the next delivery tries afresh.
-      opening = undefined
+      opened = undefined
       throw error
     }
   }
@@ -33,7 +31,6 @@ export function selfOpening(configured: ConfiguredSink, context: SinkContext): S
       open().catch((error: unknown) => context.log.warn({ sink: context.name, reason: reasonOf(error) }, 'the sink cannot be opened yet'))
     },
     async deliver(event, options): Promise<DeliveryOutcome> {
-      if (opened !== undefined && !closed) return await opened.deliver(event, options)
       let sink: Sink
       try {
         sink = await within(options.signal, open())
@@ -56,7 +53,7 @@ export function selfOpening(configured: ConfiguredSink, context: SinkContext): S
     async close() {
       closed = true
       // An opening that hangs must not keep the program from ending: whatever it still brings is closed when it comes.
-      const ending = opening?.then(
+      const ending = opened?.then(
         (sink) => sink.close(),
         () => undefined,
       )

@@ -15,7 +15,8 @@ interface Connection {
 const ports = { websockets: 443, tls: 5671, plain: 5672 } as const
 
 /**
- * Resolves the options anew for each connection, so that a secret file that was rotated is read again. Throws `config_invalid` for a file that cannot be read, `sink_unusable` for a connection string that does not fit.
+ * Resolves the options anew for each connection, so that a secret file that was rotated is read again. Throws `config_invalid` for a file that
+ * cannot be read, `sink_unusable` for a connection string that does not fit.
  */
 export async function resolveConnection(options: ConnectionOptions, names: EntityNames): Promise<Connection> {
   const entity = Object.values(names).find((name) => name !== undefined)

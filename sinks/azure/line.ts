@@ -3,14 +3,14 @@ import type { CloudEvent } from '../cloud-event.ts'
 import { ForeshockError } from '../error.ts'
 import { amqpSockets, type RheaSocketClass } from './amqp-socket.ts'
 import type { Dial } from './carrier.ts'
-import { SendSignal } from './send-signal.ts'
+import { meaningOf } from './failures.ts'
 
 /** A client of an SDK, for one entity. Its own retries are off. */
 export interface Client {
   /** Resolves when connection and sender link are open: without any I/O where they are already. */
   open(signal: AbortSignal): Promise<unknown>
   /** Resolves when the broker has accepted the event. */
-  send(event: CloudEvent, signal: SendSignal): Promise<unknown>
+  send(event: CloudEvent, signal: AbortSignal): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -55,7 +55,8 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
   let answeredAt = 0
   let closing: Promise<void> | undefined
   const failed = Promise.withResolvers<never>()
-  const inFlight = new Set<SendSignal>()
+  /** How the sends that are under way end early. */
+  const inFlight = new Set<(reason: Error) => void>()
 
   const sockets = amqpSockets(dial, (error) => {
     if (!opened && error !== undefined) lose(error)
@@ -71,11 +72,11 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
     if (gone !== undefined) return
     gone = reason
     sockets.destroy()
-    // A send that lost its connection is told nothing by the SDKs and would wait for its deadline.
-    for (const sending of inFlight) sending.abort(reason)
     closing ??= settled(client?.close())
     if (opened) onLost(reason)
     else failed.reject(reason)
+    // A send that lost its connection is told nothing by the SDKs and would wait for its deadline.
+    for (const end of inFlight) end(reason)
   }
 
   async function attach(): Promise<void> {
@@ -108,25 +109,34 @@ export async function openLine({ connect, dial, signal, onLost }: LineOptions): 
   return {
     async send(event, signal) {
       if (client === undefined || gone !== undefined) throw gone ?? new TypeError('a line is open once it is handed out')
-      const sending = new SendSignal()
+      const sending = new AbortController()
+      const ended = Promise.withResolvers<never>()
       const begun = performance.now()
+      // The SDKs heed their signal in most states, but not while a token is fetched.
       const end = (reason: unknown): void => {
+        ended.reject(reason)
         sending.abort(reason)
-        // Nothing at all came back since: a connection whose other end vanished without a word looks like this for minutes.
-        if (isTimeout(reason) && answeredAt < begun) lose(new ForeshockError('unreachable', 'the broker answers nothing any more'))
       }
-      const onAbort = (): void => end(signal.reason)
+      // Nothing at all came back since: a connection whose other end vanished without a word looks like this for minutes.
+      const suspect = (): void => {
+        if (answeredAt < begun) lose(new ForeshockError('unreachable', 'the broker answers nothing any more'))
+      }
+      const onAbort = (): void => {
+        end(signal.reason)
+        if (isTimeout(signal.reason)) suspect()
+      }
       signal.addEventListener('abort', onAbort, { once: true })
-      inFlight.add(sending)
+      inFlight.add(end)
       try {
-        await client.send(event, sending)
+        await Promise.race([client.send(event, sending.signal), ended.promise])
         answeredAt = performance.now()
       } catch (error) {
-        if (sending.aborted) throw sending.reason
-        answeredAt = performance.now()
+        if (sending.signal.aborted) throw sending.signal.reason
+        if (meaningOf(error).code === 'timeout') suspect()
+        else answeredAt = performance.now()
         throw error
       } finally {
-        inFlight.delete(sending)
+        inFlight.delete(end)
         signal.removeEventListener('abort', onAbort)
       }
     },

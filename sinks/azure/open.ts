@@ -27,7 +27,7 @@ export interface Kind {
   readonly client: (access: Access, entity: string, options: ClientOptions) => Client
 }
 
-/** Retries are the outbox's, and time limits the signal's: the SDK's own, twice the longest of ours, is only there so that it is not infinite. */
+/** Retries are the outbox's, and time limits the signal's: the SDK's own is only there so that it is not infinite. */
 const retryOptions = { maxRetries: 0, timeoutInMs: 120_000 } as const
 
 /** Opens the link in the background: a broker that is down makes events wait, not the start. */

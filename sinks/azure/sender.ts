@@ -2,24 +2,15 @@ import { delivered, type CheckResult, type DeliveryOutcome, type Sink } from '..
 import { ForeshockError } from '../error.ts'
 import { interrupted, untilAborted } from '../interrupted.ts'
 import { lineOf, meaningOf, waitOf } from './failures.ts'
+import type { Line } from './line.ts'
 import type { WarmLink } from './warm-link.ts'
 
 /** A sink over a link. `where` names the entity for people. */
 export function sinkOver(link: WarmLink, where: string): Sink {
   return {
     async deliver(event, { signal }) {
-      let line = link.line()
-      if (line === undefined) {
-        const opened = await untilAborted(signal, async () => {
-          try {
-            line = await link.ready()
-            return delivered
-          } catch (error) {
-            return outcomeOf(error, 'opening')
-          }
-        })
-        if (line === undefined) return opened
-      }
+      const line = await untilAborted(signal, () => openLineOf(link))
+      if ('status' in line) return line
       // Whoever waited for the line is told by now that time is up: it must not be sent behind their back.
       if (signal.aborted) return interrupted(signal)
       try {
@@ -41,6 +32,14 @@ export function sinkOver(link: WarmLink, where: string): Sink {
       }
     },
     close: () => link.close(),
+  }
+}
+
+async function openLineOf(link: WarmLink): Promise<Line | DeliveryOutcome> {
+  try {
+    return await link.ready()
+  } catch (error) {
+    return outcomeOf(error, 'opening')
   }
 }
 

@@ -13,8 +13,6 @@ export interface WarmLinkOptions {
 }
 
 export interface WarmLink {
-  /** The open line, where there is one. */
-  line(): Line | undefined
   /** The open line; opens one, together with whoever else waits for it, where there is none. Rejects with why that failed. */
   ready(): Promise<Line>
   /** Idempotent. */
@@ -38,7 +36,6 @@ const longestPauseMs = 30_000
 export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOptions): WarmLink {
   const closing = new AbortController()
   let current: Promise<Line> | undefined
-  let opened: Line | undefined
   let failures = 0
   let down = false
   let pause: NodeJS.Timeout | undefined
@@ -59,7 +56,6 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
       gone = true
       clearInterval(looking)
       current = undefined
-      opened = undefined
       failures = performance.now() - openedAt >= soundMs ? 0 : failures + 1
       log.debug({ detail: lineOf(reason) }, 'the link was lost')
       reopen()
@@ -87,10 +83,7 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
     }
     if (down) log.info({}, 'the broker is reached again')
     down = false
-    if (!gone) {
-      opened = line
-      looking = setInterval(() => void look(line), lookMs)
-    }
+    if (!gone) looking = setInterval(() => void look(line), lookMs)
     return line
   }
 
@@ -110,7 +103,7 @@ export function createWarmLink({ plan, log, random = Math.random }: WarmLinkOpti
   }
 
   void ready().catch(() => {})
-  return { line: () => opened, ready, close: () => (closed ??= shutDown()) }
+  return { ready, close: () => (closed ??= shutDown()) }
 }
 
 async function look(line: Line): Promise<void> {

@@ -93,11 +93,11 @@ function linkOf(entity: string, receiver: ServiceBusReceiver, broken: AbortSigna
       const looking = setInterval(() => {
         if (receiver.isClosed) reject(new ForeshockError('unreachable', `the link to ${entity} was closed by the broker`))
       }, lookMs)
-      const subscription = receiver.subscribe(
-        { processMessage: handler, processError: async ({ error }) => reject(error) },
-        { autoCompleteMessages: false, maxConcurrentCalls: atOnce },
-      )
       try {
+        const subscription = receiver.subscribe(
+          { processMessage: handler, processError: async ({ error }) => reject(error) },
+          { autoCompleteMessages: false, maxConcurrentCalls: atOnce },
+        )
         await promise
         // Drains: what the broker has sent already is still handed over, and can still be settled.
         await within(closeMs, () => subscription.close())

@@ -1,9 +1,11 @@
 import type { DeliveryOutcome, Sink, SinkLog } from '../../sinks/contract.ts'
 import { startAttempt, type Attempt } from './attempt.ts'
 import type { DueRow } from './due.ts'
+import { createFlusher } from './flusher.ts'
 import { judge, sumOf, type Finished, type Judged } from './judge.ts'
 import { createPacing } from './pacing.ts'
 import { longestRetryAfterMs } from './retry-schedule.ts'
+import type { Settled } from './settle.ts'
 import { createHealthKeeper, type SinkHealth } from './sink-health.ts'
 import { createStoreGuard } from './store-guard.ts'
 import type { Store } from './store.ts'
@@ -49,15 +51,10 @@ export interface Dispatcher {
   health(): SinkHealth
 }
 
-/** Outcomes that wait for one flush, and for how long while others are under way: bounds what would be sent twice after a crash. */
-const flushAt = 64
-const flushMs = 4
 /** Outcomes beyond which nothing is started: bounds memory while the store fails. */
 const mostOutcomes = 256
 /** Heads that are looked up at once, for each delivery that may be in flight. */
 const lookAhead = 4
-/** Rows that were looked up longer ago are looked up again: another process may have dropped them. */
-const freshMs = 20
 /** How often changes by other processes, and a clock that was set back, are looked for. */
 const lookMs = 1000
 const defaultConcurrency = 16
@@ -65,8 +62,7 @@ const defaultTimeoutMs = 30_000
 
 /**
  * Drives one sink. A row goes through: armed in the store -> `ready` (looked up in small windows) -> in flight -> outcome
- * collected -> flushed. A lane is busy from in flight to flushed, so its next event starts only when the fate of the one before is on the disk.
- * Outcomes are flushed together: those of one turn of the event loop, and under load those of a few milliseconds.
+ * collected -> flushed. A lane is busy from in flight to flushed, so its next event starts only when the fate of the one before is in the store.
  *
  * `pump` starts whatever may be started; everything that could change what may be (a commit, an outcome, a flush, a timer, another process)
  * ends in a call of it. Where the store fails, outcomes are kept, nothing new is started, and it is tried again.
@@ -86,20 +82,17 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const inFlight = new Set<Attempt>()
   /** Lanes that have an event between its start and the flush of its outcome, with the `seq` of that. */
   const busy = new Map<string, number>()
-  const outcomes: Judged[] = []
   /** Of lanes that are not busy, the next one last; one lookup gives one row a lane. */
   let ready: DueRow[] = []
-  let readyAt = 0
   /** When the store was last asked and had no more than it gave; undefined where it must be asked again. */
   let exhaustedAt: number | undefined
   const guard = createStoreGuard({ name, log, retry })
+  const outcomes = createFlusher(write)
 
   let revision = ''
   let lastLook = 0
   let looking: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
-  let flushing: NodeJS.Immediate | undefined
-  let flushTimer: NodeJS.Timeout | undefined
   const whenIdle = new Set<() => void>()
   /** Resolved when nothing is in flight any more after `close()`. */
   const landed = Promise.withResolvers<void>()
@@ -122,7 +115,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   function readHalt(): void {
     const { haltedReason } = store.readSink(name)
     if (haltedReason !== null) health.halted(haltedReason)
-    else if (health.current().state === 'halted' && !outcomes.some(({ verdict }) => verdict.halted !== undefined)) {
+    else if (health.current().state === 'halted' && !outcomes.waiting().some(({ verdict }) => verdict.halted !== undefined)) {
       health.resumed()
       pacing.reset()
     }
@@ -138,7 +131,17 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     pump()
   }
 
-  /** Once a second, and cheap: one pragma. */
+  /** Another process, or a command here, may have dropped, replayed or given up what was looked up. Costs microseconds. */
+  function noticeOthers(): boolean {
+    const current = store.revision()
+    if (current === revision) return false
+    revision = current
+    refresh()
+    readHalt()
+    return true
+  }
+
+  /** Once a second. */
   function look(): void {
     if (guard.failing()) return
     const at = now()
@@ -150,11 +153,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         store.clampSchedule(name, longestRetryAfterMs)
         pacing.reset()
       }
-      const current = store.revision()
-      if (current === revision) return
-      revision = current
-      changed = true
-      readHalt()
+      if (noticeOthers()) changed = true
     })
     if (changed) wake()
   }
@@ -165,7 +164,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       !guard.failing() &&
       health.current().state !== 'halted' &&
       inFlight.size < pacing.limit() &&
-      outcomes.length < mostOutcomes &&
+      outcomes.waiting().length < mostOutcomes &&
       now() >= pacing.heldUntil()
     )
   }
@@ -187,16 +186,15 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function nextReady(): DueRow | undefined {
     while (mayStart()) {
-      const at = now()
-      if (ready.length > 0 && Math.abs(at - readyAt) > freshMs) refresh()
+      if (ready.length > 0 && noticeOthers()) continue
       const row = ready.pop()
       if (row !== undefined) return row
       if (exhaustedAt !== undefined) return undefined
       // The heads of busy lanes are still due in the store.
+      const at = now()
       const rows = store.due(name, at, window, [...busy.values()])
       if (rows.length < window) exhaustedAt = at
       ready = rows.filter((found) => !busy.has(found.lane)).toReversed()
-      readyAt = at
       if (ready.length === 0) return undefined
     }
     return undefined
@@ -224,32 +222,31 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   function collect(finished: Finished): void {
-    outcomes.push(judge(finished, pacing, health))
-    // Under load one transaction for many: most of what it costs is the transaction.
-    if (inFlight.size === 0 || outcomes.length >= flushAt) flushing ??= setImmediate(flush)
-    else flushTimer ??= setTimeout(flush, flushMs)
+    // Nothing else can be started: perhaps the next event of this lane can, once this is written.
+    const atOnce = inFlight.size === 0 || (ready.length === 0 && exhaustedAt !== undefined)
+    outcomes.add(judge(finished, pacing, health), atOnce)
   }
 
-  function flush(): void {
-    flushing = undefined
-    clearTimeout(flushTimer)
-    flushTimer = undefined
-    if (outcomes.length === 0 || (guard.failing() && phase === 'running')) return
-    let promoted = 0
-    const settled = guard.attempt(() => {
-      promoted = store.settle(
+  function write(batch: readonly Judged[]): boolean {
+    if (guard.failing() && phase === 'running') return false
+    let settled: Settled | undefined
+    guard.attempt(() => {
+      settled = store.settle(
         name,
-        outcomes.map(({ settlement }) => settlement),
-        sumOf(outcomes),
+        batch.map(({ settlement }) => settlement),
+        sumOf(batch),
       )
     })
-    if (!settled) return
-    const batch = outcomes.splice(0)
+    if (settled === undefined) return false
     for (const { settlement } of batch) busy.delete(settlement.lane)
     // What is ready stays so, unless there is something new to choose from.
-    if (promoted > 0 || batch.some(({ settlement }) => settlement.status !== 'delivered')) refresh()
-    for (const entry of batch) tell(entry)
+    if (settled.moreToDo) refresh()
+    for (const judged of batch) {
+      // Whoever gave it up meanwhile has told it.
+      if (judged.settlement.status !== 'dead' || !settled.moot.has(judged.settlement.seq)) tell(judged)
+    }
     pump()
+    return true
   }
 
   function tell({ row, settlement, id, outcome, endedAt, attempts }: Judged): void {
@@ -264,7 +261,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   function schedule(): void {
     clearTimeout(timer)
     if (phase !== 'running' || guard.failing() || health.current().state === 'halted') return
-    if (inFlight.size >= pacing.limit() || outcomes.length >= mostOutcomes) return
+    if (inFlight.size >= pacing.limit() || outcomes.waiting().length >= mostOutcomes) return
     const at = now()
     const held = pacing.heldUntil()
     const wakeAt = held > at ? held : exhaustedAt === undefined ? undefined : store.nextDueAfter(name, exhaustedAt)
@@ -273,13 +270,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function retry(): void {
     refresh()
-    if (outcomes.length > 0) flush()
-    else pump()
+    outcomes.flush()
+    pump()
   }
 
   /** Nothing under way, and nothing that could be started now. */
   function isIdle(): boolean {
-    if (inFlight.size > 0 || outcomes.length > 0 || guard.failing()) return false
+    if (inFlight.size > 0 || outcomes.waiting().length > 0 || guard.failing()) return false
     return exhaustedAt !== undefined || !mayStart()
   }
 
@@ -306,8 +303,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     for (const resolve of whenIdle) resolve()
     for (const attempt of inFlight) attempt.abort()
     if (inFlight.size > 0) await landed.promise
-    clearImmediate(flushing)
-    flush()
+    outcomes.flush()
   }
 
   return {

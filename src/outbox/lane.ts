@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts'
+import { integer, type Connection } from './connection.ts'
 
 /**
  * Restores the invariant of one lane after a row left or joined it: the first pending row is armed, no other is. A head that stays the head
@@ -24,15 +24,19 @@ export function rearmLane(db: Connection, sink: string, lane: string, now: numbe
   db.run('UPDATE deliveries SET next_attempt_at = ? WHERE seq = ? AND sink = ?', now, seq, sink)
 }
 
-/** Makes the next row of a lane due whose head was just settled: one seek, where `rearmLane` looks through the lane. False where there is none. */
+/**
+ * Makes the next row of a lane due whose head was just settled: one seek, where `rearmLane` looks through the lane. False where nothing is pending
+ * in the lane any more.
+ */
 export function promoteNext(db: Connection, sink: string, lane: string, now: number): boolean {
-  const promoted = db.run(
-    `UPDATE deliveries SET next_attempt_at = ? WHERE next_attempt_at IS NULL AND sink = ? AND seq =
-       (SELECT seq FROM deliveries INDEXED BY deliveries_lanes WHERE sink = ? AND lane = ? AND state = 'pending' ORDER BY seq LIMIT 1)`,
-    now,
-    sink,
+  const next = db.get(
+    `SELECT seq, next_attempt_at FROM deliveries INDEXED BY deliveries_lanes
+     WHERE sink = ? AND lane = ? AND state = 'pending' ORDER BY seq LIMIT 1`,
     sink,
     lane,
   )
-  return promoted > 0
+  if (next === undefined) return false
+  if (next['next_attempt_at'] === null)
+    db.run('UPDATE deliveries SET next_attempt_at = ? WHERE seq = ? AND sink = ?', now, integer(next, 'seq'), sink)
+  return true
 }

@@ -15,7 +15,8 @@ import { haltSink, readSink } from './sink-state.ts'
 export type Store = ReturnType<typeof createStore>
 
 /**
- * The outbox and the remembered state: each method one statement or one transaction, durable when it returns. Everything throws
+ * The outbox and the remembered state: each method one statement or one transaction, durable when it returns, but for `settle` and
+ * `recordApproval`, which a power failure may take back. Everything throws
  * `state_unusable` where the disk or the file fails, `state_locked` where another process writes for longer than two seconds.
  */
 export function createStore({ db }: Pick<Database, 'db'>, { now }: { readonly now: () => number }) {
@@ -44,7 +45,7 @@ export function createStore({ db }: Pick<Database, 'db'>, { now }: { readonly no
     findApprovals: (request: string) => findApprovals(db, request),
     recordApproval: (request: string, eventKeys: readonly string[], delivery: string | null) =>
       recordApproval(db, request, eventKeys, delivery, now()),
-    countPosted: (since: number) => countPosted(db, since),
+    countPosted: (since: number) => countPosted(db, since, now()),
     lastApprovals: (eventKeys: readonly string[]) => lastApprovals(db, eventKeys),
     pruneApprovals: () => pruneApprovals(db, now()),
     holds: () => listHolds(db),

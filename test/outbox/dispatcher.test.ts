@@ -1,9 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { delivered } from '../../sinks/contract.ts'
 import { attachDatabase } from '../../src/outbox/database.ts'
 import type { DispatcherOptions } from '../../src/outbox/dispatcher.ts'
-import { createStore } from '../../src/outbox/store.ts'
+import { createStore, type Store } from '../../src/outbox/store.ts'
 import { outgoing, rejected, transient } from './outbox-events.ts'
 import { dispatch, openOutbox, puppetSink } from './outbox-fixture.ts'
 
@@ -71,10 +72,55 @@ describe('order and concurrency', () => {
     const beside = attachDatabase(outbox.path)
     createStore(beside, outbox.clock).drop({ id: '2' })
     beside.close()
-    outbox.clock.offsetMs += 100
     sink.calls[0]?.answer(delivered)
     await sink.called(2)
     expect(ids(sink.calls)).toEqual(['1', '3'])
+  })
+
+  it.each([
+    ['is dropped', (store: Store) => void store.drop({ id: '2' })],
+    ['loses its place to a replayed one', (store: Store) => void store.replay({ id: '1' })],
+  ])('goes on with a lane whose event %s while it is in flight, and never has two of it', async (_, interfere) => {
+    const outbox = openOutbox()
+    const sink = puppetSink((_event, count) => (count === 1 ? rejected : count === 2 ? undefined : delivered))
+    const dispatcher = dispatch(outbox, { sink })
+    outbox.store.commit({ events: ['1', '2', '3'].map((id) => outgoing(id, { lane: 'l' })) })
+    dispatcher.start()
+    await sink.called(2)
+    interfere(outbox.store)
+    dispatcher.wake()
+    expect(ids(sink.calls)).toEqual(['1', '2'])
+    sink.calls[1]?.answer(delivered)
+    await sink.called(3)
+    expect(await dispatcher.drain(soon())).toBe(true)
+    expect(outbox.store.list({ states: ['pending'] })).toEqual([])
+  })
+
+  it('goes on with a lane whose event ran out of time while it was in flight', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink })
+    const soonOver = outbox.clock.now() + 1000
+    outbox.store.commit({ events: [outgoing('1', { lane: 'l', expiresAt: soonOver }), outgoing('2', { lane: 'l' })] })
+    dispatcher.start()
+    outbox.clock.offsetMs += 2000
+    expect(outbox.store.prune().expired).toHaveLength(1)
+    dispatcher.wake()
+    sink.calls[0]?.answer(delivered)
+    await sink.called(2)
+    expect(ids(sink.calls)).toEqual(['1', '2'])
+  })
+
+  it('does not let a delivery that hangs slow down the lanes beside it', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink((event) => (event.id === 'hangs' ? undefined : delivered))
+    const dispatcher = dispatch(outbox, { sink })
+    outbox.store.commit({ events: [outgoing('hangs'), ...Array.from({ length: 500 }, (_, index) => outgoing(`${index}`, { lane: 'l' }))] })
+    const begun = performance.now()
+    dispatcher.start()
+    await dispatcher.whenSettled(500)
+    // Waiting for more outcomes before each of them would be two seconds at least.
+    expect(performance.now() - begun).toBeLessThan(1500)
   })
 
   it('reads a row once, however many flushes there are before its turn', async () => {
@@ -89,9 +135,7 @@ describe('order and concurrency', () => {
       },
     }
     outbox.store.commit({ events: Array.from({ length: 1000 }, (_, index) => outgoing(`${index}`)) })
-    // No row becomes stale while the clock stands still.
-    const at = Date.now()
-    const dispatcher = dispatch(outbox, { sink: puppetSink(() => delivered), store, now: () => at })
+    const dispatcher = dispatch(outbox, { sink: puppetSink(() => delivered), store })
     expect(await dispatcher.drain(soon())).toBe(true)
     expect(dispatcher.settled).toHaveLength(1000)
     // `drain` looks anew once after its start.
@@ -164,6 +208,42 @@ describe('recording outcomes', () => {
     expect(batches.length).toBeLessThan(20)
     // The bound, and what was in flight when it was reached.
     expect(Math.max(...batches)).toBeLessThanOrEqual(256 + 16)
+  })
+
+  it('groups those that come one after the other while others are under way', async () => {
+    const outbox = openOutbox()
+    const batches: number[] = []
+    const store: DispatcherOptions['store'] = {
+      ...outbox.store,
+      settle(sink, settlements, verdict) {
+        batches.push(settlements.length)
+        return outbox.store.settle(sink, settlements, verdict)
+      },
+    }
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink, store, concurrency: 4 })
+    outbox.store.commit({ events: Array.from({ length: 40 }, (_, index) => outgoing(`${index}`)) })
+    dispatcher.start()
+    for (let done = 0; done < 20; done += 1) {
+      sink.calls[done]?.answer(delivered)
+      await nextTurn()
+    }
+    await dispatcher.whenSettled(20)
+    expect(batches.length).toBeLessThan(10)
+  })
+
+  it('tells an expiry once: not again what the janitor gave up', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink, concurrency: 1 })
+    const over = outbox.clock.now() + 1000
+    outbox.store.commit({ events: [outgoing('1'), outgoing('2', { expiresAt: over })] })
+    dispatcher.start()
+    outbox.clock.offsetMs += 2000
+    expect(outbox.store.prune().expired.map(({ id }) => id)).toEqual(['2'])
+    sink.calls[0]?.answer(delivered)
+    await dispatcher.drain(soon())
+    expect(dispatcher.settled.map(({ id }) => id)).toEqual(['1'])
   })
 
   it('tells each one after it is on the disk, with its attempts and how long it took', async () => {

@@ -164,6 +164,19 @@ describe.each(cases)('$definition.type with a managed identity', ({ definition, 
     expect(performance.now() - begun).toBeLessThan(1_000)
   })
 
+  it('lets go in time of a send that waits for a token because its link was detached', async () => {
+    answer = tokens(1)
+    const identity = clientId.replace(/.$/, '5')
+    const sink = await open({ clientId: identity })
+    expect(await sink.deliver(sampleEvent(1), unhurried())).toEqual({ status: 'delivered' })
+    answer = () => {}
+    broker.faults.detachLinks(entity)
+    const begun = performance.now()
+    const outcome = await sink.deliver(sampleEvent(2), { signal: AbortSignal.timeout(300) })
+    expect(outcome).toMatchObject({ status: 'retry', because: 'transient' })
+    expect(performance.now() - begun).toBeLessThan(800)
+  })
+
   it('says so where nobody listens, as on a machine outside Azure', async () => {
     await stopEndpoint()
     const sink = await open()

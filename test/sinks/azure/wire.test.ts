@@ -130,11 +130,6 @@ describe('another format', () => {
     expect(message?.message.application_properties ?? {}).toEqual({})
     expect(message === undefined ? '' : dataBytes(message).toString('utf8')).toBe(format.write(event))
   })
-
-  it('excludes binary mode', async () => {
-    const context = { ...testContext, format: eventFormat('ecs', () => null) }
-    const options = optionsFor(broker, 'hub', { mode: 'binary' })
-    await expect(eventHubs.open(eventHubs.options.parse(options), context)).rejects.toMatchObject({ code: 'sink_unusable' })
   })
 })
 
