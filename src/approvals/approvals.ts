@@ -17,10 +17,13 @@ import { createPolicyRunner } from './policy-runner.ts'
 import { outcomeOf } from './reason.ts'
 import { createRelay } from './relay.ts'
 import { openServiceBus } from './service-bus.ts'
+import { tellUnfinished } from './unfinished.ts'
 
 /** Of the 5 requests/s that all agents of a VM share. */
 const requestsPerSecond = 4
 const pruneMs = 10 * 60_000
+/** Between two steps of a large clean-up. */
+const pruneAgainMs = 100
 
 export interface ApprovalsOptions {
   readonly config: Pick<Config, 'approvals' | 'control' | 'events' | 'scope' | 'file'>
@@ -109,8 +112,21 @@ export async function createApprovals(options: ApprovalsOptions): Promise<Approv
         })
   let pruning: NodeJS.Timeout | undefined
   const prune = (): void => {
+    let more = false
     try {
-      store.pruneApprovals()
+      more = store.pruneApprovals()
+    } catch (error) {
+      onFailure(error)
+    }
+    pruning = setTimeout(prune, more ? pruneAgainMs : pruneMs)
+  }
+  const createdAt = now()
+  let finished = false
+  const finish = (): void => {
+    if (finished || identity() === null) return
+    try {
+      tellUnfinished({ store, approver, live: observer.state().live, before: createdAt })
+      finished = true
     } catch (error) {
       onFailure(error)
     }
@@ -120,15 +136,15 @@ export async function createApprovals(options: ApprovalsOptions): Promise<Approv
     start() {
       if (pruning !== undefined) return
       prune()
-      pruning = setInterval(prune, pruneMs)
       commands.start()
       queue?.start()
     },
     onDocument() {
+      finish()
       policy.look()
     },
     async stop() {
-      clearInterval(pruning)
+      clearTimeout(pruning)
       await Promise.all([queue?.stop(), policy.stop(), commands.stop()])
     },
     status: () => ({

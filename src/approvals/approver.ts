@@ -1,7 +1,7 @@
 import type { CloudEvent } from '../../sinks/cloud-event.ts'
 import { type Identity, type Scope, sourceOf } from '../events/identity.ts'
 import { mergeDuplicates } from '../lifecycle/merge-duplicates.ts'
-import type { EventsDocument, ScheduledEvent } from '../lifecycle/model.ts'
+import type { EventsDocument, RememberedState, ScheduledEvent } from '../lifecycle/model.ts'
 import type { Observer } from '../observer.ts'
 import type { ApprovalRow, FinalApproval } from '../outbox/approvals.ts'
 import type { Store } from '../outbox/store.ts'
@@ -36,7 +36,7 @@ export type Decided = ({ readonly kind: 'verdict' } & Verdict) | { readonly kind
 
 export interface Approver {
   /**
-   * Judges and relays one request at a time, in the order in which they came. Whatever is final is committed, with the event that tells it, before
+   * Judges and relays one request at a time, in the order in which they came; holds at once. Whatever is final is committed, with the event that tells it, before
    * this resolves. Rejects with the reason of the signal, and with what the store throws.
    */
   decide(ask: Ask): Promise<Decided>
@@ -125,8 +125,10 @@ export function createApprover(options: ApproverOptions): Approver {
           },
           stillGood: (read) => {
             document = read
+            // The message too: it may have run out while a POST was repeated.
+            const over = judgeMessage({ request, now: now(), addresses: addressesOf(who, request), replayed: false })
             for (const one of approvable()) {
-              if (one.wanted !== null) cases.set(one.key, { ...judge(one.wanted, 0), attempts: one.attempts })
+              if (one.wanted !== null) cases.set(one.key, { ...judge(one.wanted, 0), ...over, attempts: one.attempts })
             }
             return approvable().map(spelling)
           },
@@ -168,12 +170,22 @@ export function createApprover(options: ApproverOptions): Approver {
     return { ...judged, code: 'held', detail: 'no approval of this event is relayed from now on; Azure starts it at NotBefore', hold: true }
   }
 
-  const tell = (ask: Omit<Ask, 'signal' | 'last'>, wanted: readonly (Wanted | null)[], refusal: Refusal, who: Identity): Verdict => {
+  const tell = (
+    ask: Omit<Ask, 'signal' | 'last'>,
+    wanted: readonly (Wanted | null)[],
+    refusal: Refusal,
+    who: Identity,
+    live: RememberedState['live'] = {},
+  ): Verdict => {
     const { request, delivery } = ask
     const requestKey = refusal.code !== 'replayed' && provesId(refusal.code) ? keyOf(request, delivery) : deliveryKey(delivery)
     const done = new Map(store.findApprovals(requestKey).map((row) => [row.eventKey, row]))
     const cases = wanted
-      .map((one): Case => ({ wanted: one, key: one?.eventId.toLowerCase() ?? '', event: null, ...refusal, attempts: 0 }))
+      .map((one): Case => {
+        const key = one?.eventId.toLowerCase() ?? ''
+        const event = Object.hasOwn(live, key) ? (live[key]?.event ?? null) : null
+        return { wanted: one, key, event, ...refusal, attempts: done.get(key)?.attempts ?? 0 }
+      })
       .filter(({ key }) => done.get(key)?.state !== 'final')
     return finish({ ...ask, last: true }, requestKey, cases, [...done.values()], who)
   }
@@ -193,7 +205,8 @@ export function createApprover(options: ApproverOptions): Approver {
       .map((one) => {
         // Signatures that were not enough prove nothing: whoever adds the missing one may send the same again.
         const key = provesId(one.code) ? requestKey : deliveryKey(delivery)
-        return { ...one, requestKey: key, told: buildApprovalEvent({ ...one, request, requestKey: key, at }, context) }
+        const told = { ...one, detail: `${one.detail}${explainAttempts(one)}`, requestKey: key }
+        return { ...told, told: buildApprovalEvent({ ...told, request, at }, context) }
       })
     if (final.length > 0) {
       observer.settle({
@@ -218,6 +231,8 @@ export function createApprover(options: ApproverOptions): Approver {
 
   return {
     decide(ask) {
+      // A hold must stop the repeating of a POST, so it does not wait behind it.
+      if (ask.request.wanted.length > 0 && ask.request.wanted.every(({ command }) => command === 'hold')) return decide(ask)
       const decided = queue.then(() => {
         ask.signal.throwIfAborted()
         return decide(ask)
@@ -227,7 +242,7 @@ export function createApprover(options: ApproverOptions): Approver {
     },
     refuse(ask, refusal) {
       const who = identity()
-      if (who !== null) tell(ask, ask.request.wanted, refusal, who)
+      if (who !== null) tell(ask, ask.request.wanted, refusal, who, observer.state().live)
     },
   }
 }
@@ -239,6 +254,12 @@ function verdictOf(cases: readonly Case[], done: readonly ApprovalRow[]): Verdic
   const before = finished.flatMap(({ code }) => (isCode(code) ? [code] : []))
   const detail = cases.find(({ code }) => code !== 'ok')?.detail ?? cases[0]?.detail ?? 'decided at an earlier delivery'
   return { codes: [...before, ...cases.map(({ code, hold }) => (hold === true ? 'ok' : code))], events, detail }
+}
+
+/** A refusal after a POST whose outcome is not known must not read as if none had gone out. */
+function explainAttempts({ code, attempts }: Case): string {
+  if (attempts === 0 || code === 'ok' || code === 'relay_failed') return ''
+  return `; ${attempts === 1 ? 'a POST of ours' : `${attempts} POSTs of ours`} had gone out before, without an answer that says what became of it`
 }
 
 const spelling = ({ event, wanted }: Case): string => event?.eventId ?? wanted?.eventId ?? ''

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { ServiceBusReceiver } from '@azure/service-bus'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ServiceBusReceivedMessage, ServiceBusReceiver } from '@azure/service-bus'
 import { lineOf } from '../../sinks/azure/failures.ts'
 import { ForeshockError } from '../../sinks/error.ts'
 import type { ControlConfig } from '../config/approvals.ts'
@@ -8,6 +9,8 @@ import { openServiceBus, within, type ServiceBus } from './service-bus.ts'
 
 const sendMs = 15_000
 const closeMs = 2000
+const lookMs = 200
+const peekAtOnce = 50
 const manual = { receiveMode: 'peekLock', maxAutoLockRenewalDurationInMs: 0 } as const
 
 export interface QueueAsk {
@@ -70,17 +73,36 @@ async function openMailbox(
   return await bus.client.acceptSession(queue, messageId, { ...manual, abortSignal: AbortSignal.timeout(sendMs) })
 }
 
-/** Without sessions others wait at the same queue: what is theirs is given back. */
+/**
+ * Without sessions others wait at the same queue. Each time that theirs is received and given back counts as a delivery of it, up to the dead-letter
+ * queue, so nothing is received before ours is seen to be there.
+ */
 async function nextReply(mailbox: ServiceBusReceiver, messageId: string, until: number): Promise<unknown> {
-  for (let left = until - Date.now(); left > 0; left = until - Date.now()) {
-    const [reply] = await mailbox.receiveMessages(1, { maxWaitTimeInMs: left, abortSignal: AbortSignal.timeout(left + sendMs) })
-    if (reply === undefined) return undefined
-    if (reply.correlationId === messageId) {
+  const isOurs = ({ correlationId }: ServiceBusReceivedMessage): boolean => correlationId === messageId
+  const others: ServiceBusReceivedMessage[] = []
+  let arrived = false
+  try {
+    for (let left = until - Date.now(); left > 0; left = until - Date.now()) {
+      const abortSignal = AbortSignal.timeout(left + sendMs)
+      if (!arrived) {
+        // Goes on behind what it has seen.
+        const seen = await mailbox.peekMessages(peekAtOnce, { abortSignal })
+        arrived = seen.some(isOurs)
+        if (seen.length === 0) await sleep(Math.min(left, lookMs))
+        continue
+      }
+      const [reply] = await mailbox.receiveMessages(1, { maxWaitTimeInMs: left, abortSignal })
+      if (reply === undefined) return undefined
+      if (!isOurs(reply)) {
+        others.push(reply)
+        continue
+      }
       await mailbox.completeMessage(reply)
       const body: unknown = reply.body
       return body
     }
-    await mailbox.abandonMessage(reply)
+    return undefined
+  } finally {
+    for (const other of others) await mailbox.abandonMessage(other)
   }
-  return undefined
 }

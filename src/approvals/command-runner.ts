@@ -54,6 +54,8 @@ export function createCommandRunner(options: {
     const done = carryOut(command)
       .then((answer) => store.answerCommand(command.seq, JSON.stringify(answer)))
       .catch((error: unknown) => {
+        // Looked at again, whether the file changes or not.
+        revision = ''
         if (!stopping.signal.aborted) onFailure(error)
       })
       .finally(() => underWay.delete(command.seq))

@@ -15,8 +15,8 @@ type FreshRead = { readonly ok: true; readonly document: EventsDocument } | { re
 
 /** What the relay asks of whoever knows which approvals are still good. */
 interface RelayHooks {
-  /** Notes that a POST for these is about to go out; durable when it returns. Throws what the store throws. */
-  record(eventIds: readonly string[]): void
+  /** Notes that a POST is about to go out. Throws what the store throws. */
+  record(): void
   /** Of the ids that were given, those that may still be approved by this document. */
   stillGood(document: EventsDocument): readonly string[]
 }
@@ -71,7 +71,7 @@ export function createRelay(options: {
     let { incarnation } = document
     for (let attempt = 1; ; attempt += 1) {
       await budget.take(signal)
-      hooks.record(eventIds)
+      hooks.record()
       // Without the signal: a POST that was cut off would leave open what became of it.
       const result = await client.startRequests({ eventIds, incarnation })
       if (result.kind === 'accepted') return { accepted: true, eventIds, detail: 'IMDS answered 200' }

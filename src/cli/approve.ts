@@ -67,7 +67,11 @@ export async function ask(command: 'approve' | 'hold' | 'release', event: string
   const expiresAt = Date.now() + Math.max(options.wait, 1) * 1000
   const asked = { command, ...wanted, requestedBy: requesterOf(options), reason: options.reason ?? null, expiresAt }
   const answer = await askForwarder(config.state.path, asked, Date.now)
-  if (answer === undefined) return noAnswer(`the forwarder gave no answer within ${options.wait} s; nothing is done any more`, options)
+  if (answer === undefined)
+    return noAnswer(
+      `the forwarder gave no answer within ${options.wait} s; nothing is begun any more, but a POST that was on its way may still take effect: see foreshock events`,
+      options,
+    )
   return told(answer.code, answer.detail, answer.event, command, options)
 }
 

@@ -39,6 +39,40 @@ export function findApprovals(db: Connection, request: string): ApprovalRow[] {
   return db.all('SELECT * FROM approvals WHERE request = ? ORDER BY event_key', request).map(approval)
 }
 
+/** An approval of policy or command that was begun and never ended: nobody brings it again, as the broker does with a message. */
+export interface UnfinishedApproval {
+  readonly via: 'policy' | 'command'
+  readonly delivery: string
+  readonly eventKey: string
+  readonly requestedBy: string | null
+  readonly reason: string | null
+}
+
+/** Those whose POST was begun before `before`, but for commands that somebody still waits for. */
+export function unfinishedApprovals(db: Connection, before: number, now: number): UnfinishedApproval[] {
+  return db
+    .all(
+      `SELECT a.request, a.event_key, c.requested_by, c.reason
+       FROM approvals a LEFT JOIN commands c ON a.request = 'command:' || c.seq
+       WHERE a.state = 'recorded' AND a.posted_at < ? AND (a.request LIKE 'policy:%' OR a.request LIKE 'command:%')
+         AND NOT (c.seq IS NOT NULL AND c.answer IS NULL AND c.expires_at > ?)
+       ORDER BY a.posted_at`,
+      before,
+      now,
+    )
+    .map((row) => {
+      const request = text(row, 'request')
+      const via = request.startsWith('policy:') ? 'policy' : 'command'
+      return {
+        via,
+        delivery: request.slice(via.length + 1),
+        eventKey: text(row, 'event_key'),
+        requestedBy: optionalText(row, 'requested_by'),
+        reason: optionalText(row, 'reason'),
+      }
+    })
+}
+
 /**
  * Notes, before a POST, that it is about to go out, without waiting for the disk: where a power failure takes the note back, the message comes again
  * as if for the first time, and IMDS is read before anything is repeated, which is what the note asks for too.

@@ -51,36 +51,33 @@ export function settle(db: Connection, sink: string, settlements: readonly Settl
 /** Gives the number of rows that it changed. */
 function settleOne(db: Connection, sink: string, settlement: Settlement, now: number): number {
   const { seq } = settlement
-  switch (settlement.status) {
-    case 'delivered':
-      return db.run(
-        `UPDATE deliveries SET state = 'delivered', attempts = attempts + 1, next_attempt_at = NULL, last_code = NULL, last_detail = NULL,
+  if (settlement.status === 'delivered')
+    return db.run(
+      `UPDATE deliveries SET state = 'delivered', attempts = attempts + 1, next_attempt_at = NULL, last_code = NULL, last_detail = NULL,
            settled_at = ? WHERE seq = ? AND sink = ? AND state <> 'delivered'`,
-        now,
-        seq,
-        sink,
-      )
-    case 'retry':
-      // A row that is no longer armed lost its place to a replayed one while it was in flight: it must not become a second head.
-      return db.run(
-        `UPDATE deliveries SET attempts = attempts + 1, last_code = ?, last_detail = ?,
+      now,
+      seq,
+      sink,
+    )
+  if (settlement.status === 'retry')
+    // A row that is no longer armed lost its place to a replayed one while it was in flight: it must not become a second head.
+    return db.run(
+      `UPDATE deliveries SET attempts = attempts + 1, last_code = ?, last_detail = ?,
            next_attempt_at = CASE WHEN next_attempt_at IS NULL THEN NULL ELSE ? END WHERE seq = ? AND sink = ? AND state = 'pending'`,
-        settlement.code,
-        settlement.detail.slice(0, detailLength),
-        Math.trunc(settlement.nextAttemptAt),
-        seq,
-        sink,
-      )
-    case 'dead':
-      return db.run(
-        `UPDATE deliveries SET state = 'dead', attempts = attempts + ?, next_attempt_at = NULL, last_code = ?, last_detail = ?,
-           settled_at = ? WHERE seq = ? AND sink = ? AND state = 'pending'`,
-        settlement.attempted ? 1 : 0,
-        settlement.code,
-        settlement.detail.slice(0, detailLength),
-        now,
-        seq,
-        sink,
-      )
-  }
+      settlement.code,
+      settlement.detail.slice(0, detailLength),
+      Math.trunc(settlement.nextAttemptAt),
+      seq,
+      sink,
+    )
+  return db.run(
+    `UPDATE deliveries SET state = 'dead', attempts = attempts + ?, next_attempt_at = NULL, last_code = ?, last_detail = ?,
+       settled_at = ? WHERE seq = ? AND sink = ? AND state = 'pending'`,
+    settlement.attempted ? 1 : 0,
+    settlement.code,
+    settlement.detail.slice(0, detailLength),
+    now,
+    seq,
+    sink,
+  )
 }

@@ -1,4 +1,4 @@
-import { countPosted, findApprovals, lastApprovals, pruneApprovals, recordApproval } from './approvals.ts'
+import { countPosted, findApprovals, lastApprovals, pruneApprovals, recordApproval, unfinishedApprovals } from './approvals.ts'
 import { answerCommand, commandAnswer, putCommand, waitingCommands, type Command } from './commands.ts'
 import { commit, type Commit } from './commit.ts'
 import type { Database } from './database.ts'
@@ -46,6 +46,7 @@ export function createStore({ db }: Pick<Database, 'db'>, { now }: { readonly no
     recordApproval: (request: string, eventKeys: readonly string[], delivery: string | null) =>
       recordApproval(db, request, eventKeys, delivery, now()),
     countPosted: (since: number) => countPosted(db, since, now()),
+    unfinishedApprovals: (before: number) => unfinishedApprovals(db, before, now()),
     lastApprovals: (eventKeys: readonly string[]) => lastApprovals(db, eventKeys),
     pruneApprovals: () => pruneApprovals(db, now()),
     holds: () => listHolds(db),

@@ -1,5 +1,12 @@
-import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { askForwarder } from '../../src/approvals/ask-forwarder.ts'
+import { createLog } from '../../src/log.ts'
+import { openDatabase } from '../../src/outbox/database.ts'
+import { createStore } from '../../src/outbox/store.ts'
 import type { HandFault } from '../../src/simulator/imds/scenario-fault.ts'
+import { temporaryFolder } from '../outbox/outbox-fixture.ts'
 import { approval, eventId, openStage, reboot } from './stage.ts'
 
 const on = ['approvals'] as const
@@ -33,6 +40,54 @@ test(
     expect(performance.now() - begun).toBeGreaterThan(10_000)
     expect((await stage.take('replies'))?.body).toEqual(told)
     expect(stage.imds.posts).toHaveLength(2)
+  },
+)
+
+test('an approval that runs out while its POST is repeated is not posted again, and says that one had gone out', async () => {
+  const stage = await openStage()
+  stage.imds.setFault({ kind: 'status', status: 429, on })
+  const expiresAt = Date.now() + 1500
+  await stage.send({ body: approval({ expiresAt: new Date(expiresAt).toISOString() }), replyTo: 'replies' })
+  const told = await stage.told('expired')
+  expect(told.data['detail']).toMatch(/POSTs? of ours had gone out before, without an answer/)
+  expect(told.data['attempts']).toBe(stage.imds.posts.length)
+  expect((await stage.take('replies'))?.body).toEqual(told)
+  expect((await stage.take('approvals', { dead: true }))?.deadLetterReason).toBe('expired')
+  const posts = stage.imds.posts.length
+  await sleep(2500)
+  expect(stage.imds.posts).toHaveLength(posts)
+})
+
+test('a hold stops the repeating of a POST: it does not wait behind the approval', async () => {
+  const stage = await openStage({ approvals: {} })
+  stage.imds.setFault({ kind: 'status', status: 429, on })
+  await stage.send({ body: approval() })
+  await vi.waitFor(() => expect(stage.imds.posts.length).toBeGreaterThan(0))
+  const hold = { command: 'hold', eventId, digest: null, requestedBy: 'bob', reason: null, expiresAt: Date.now() + 5000 } as const
+  expect(await askForwarder(stage.statePath, hold, Date.now)).toMatchObject({ code: 'ok' })
+  const told = await stage.event(({ data }) => data['code'] === 'held' && data['via'] === 'queue')
+  expect(told.data['attempts']).toBe(stage.imds.posts.length)
+  expect(stage.events.filter(({ data }) => data['code'] === 'ok')).toEqual([])
+})
+
+test.each(['policy', 'command'] as const)(
+  'an approval by %s whose POST was on its way when the forwarder was killed is told after the start, and not posted again',
+  async (via) => {
+    const killed = join(temporaryFolder(), 'state.db')
+    const database = openDatabase(killed, { now: Date.now, log: await createLog('silent') })
+    const request = `${via}:${via === 'policy' ? `${eventId.toLowerCase()}:g1:0123456789abcdef` : '7'}`
+    createStore(database, { now: () => Date.now() - 60_000 }).recordApproval(request, [eventId.toLowerCase()], request)
+    database.close()
+    const stage = await openStage({
+      statePath: killed,
+      control: null,
+      approvals: {},
+      scenario: { events: [{ ...reboot, status: 'Started', startedForSeconds: 600 }] },
+    })
+    const told = await stage.told('event_already_started')
+    expect(told.data).toMatchObject({ via, requestedBy: via, attempts: 1, resources: ['web_0'] })
+    expect(told.data['detail']).toMatch(/a POST of ours had gone out before/)
+    expect(stage.imds.posts).toEqual([])
   },
 )
 

@@ -101,6 +101,20 @@ test('approve --via queue sends the message and prints the reply', async () => {
   expect([status, answerOf(stdout)]).toMatchObject([0, { code: 'ok', event: { data: { via: 'queue', eventId } } }])
 })
 
+test('approve --via queue leaves the replies of others where they are', async () => {
+  const stage = await openBeside({}, { replies: { queue: 'replies' } })
+  const sender = stage.client.createSender('replies')
+  for (const messageId of ['a', 'b', 'c'])
+    await sender.sendMessages({ body: {}, messageId, correlationId: `of somebody else ${messageId}` })
+  const unknown = ['approve', 'AAAAAAAA-0000-0000-0000-000000000000', '--via', 'queue', '--wait', '2', '--config', stage.file]
+  expect((await run(unknown)).status).toBe(75)
+  expect((await run(['approve', eventId, '--via', 'queue', '--config', stage.file])).status).toBe(0)
+  const { broker } = stage.namespace
+  expect([broker.count('replies'), broker.count('replies/$DeadLetterQueue')]).toEqual([3, 0])
+  // Received once at most, and only while ours was there.
+  for (let number = 0; number < 3; number += 1) expect((await stage.take('replies'))?.deliveryCount).toBeLessThanOrEqual(1)
+})
+
 test('keygen, approve --sign and a signed queue fit together', async () => {
   const path = folder()
   const [key, jwks] = [join(path, 'anna.jwk'), join(path, 'approvers.jwks')]

@@ -130,7 +130,6 @@ describe('another format', () => {
     expect(message?.message.application_properties ?? {}).toEqual({})
     expect(message === undefined ? '' : dataBytes(message).toString('utf8')).toBe(format.write(event))
   })
-  })
 })
 
 /** What becomes of an event once the link is open and `cause` has happened. */
