@@ -3,7 +3,8 @@ import { eventOf } from './event.ts'
 
 /** What a backlog costs at least: so many sends of the SDK, so many of them at once. */
 const [entity = '', connectionString = '', count = '', concurrency = ''] = process.argv.slice(2)
-const sender = await openBareSender(entity === 'hub' ? 'hub' : 'topic', connectionString)
+if (entity !== 'hub' && entity !== 'topic') throw new TypeError(`expected hub or topic, got ${entity}`)
+const sender = await openBareSender(entity, connectionString)
 let next = 0
 const lane = async (): Promise<void> => {
   while (next < Number(count)) {

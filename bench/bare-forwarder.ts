@@ -6,7 +6,8 @@ import { eventOf } from './event.ts'
 
 /** The least that forwards and loses nothing: polls, and where the document is another one, writes it to the disk, then sends an event. */
 const [entity = '', connectionString = '', imds = '', file = ''] = process.argv.slice(2)
-const sender = await openBareSender(entity === 'hub' ? 'hub' : 'topic', connectionString)
+if (entity !== 'hub' && entity !== 'topic') throw new TypeError(`expected hub or topic, got ${entity}`)
+const sender = await openBareSender(entity, connectionString)
 const pool = new Pool(imds)
 const log = openSync(file, 'w')
 let last = ''

@@ -27,7 +27,9 @@ export const connectionOptions = {
   attributePrefix: z
     .enum(['cloudEvents_', 'cloudEvents:'])
     .default('cloudEvents_')
-    .describe('Of the application properties that hold the attributes; filters of Service Bus and JMS cannot spell the colon.'),
+    .describe(
+      'Of the application properties that hold the attributes; filters of Service Bus and JMS cannot spell the colon. For the format cloudevents alone: others have no such properties.',
+    ),
   transport: z
     .enum(['amqp', 'websockets'])
     .default('amqp')

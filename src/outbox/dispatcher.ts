@@ -33,7 +33,7 @@ export interface DispatcherOptions {
   /** A number in [0, 1). */
   readonly random: () => number
   readonly log: SinkLog
-  /** Called once for each attempt, after its outcome is on the disk. An event that expired is `rejected` with the code `expired`. */
+  /** Called once for each attempt, after its outcome is in the store. An event that expired is `rejected` with the code `expired`. */
   readonly onSettled?: (id: string, outcome: DeliveryOutcome, details: SettledDetails) => void
 }
 

@@ -15,7 +15,7 @@ export interface Finished {
   readonly outcome: DeliveryOutcome
 }
 
-/** The same, with what it means, until that is on the disk. */
+/** The same, with what it means, until that is in the store. */
 export interface Judged extends Finished {
   /** The one that was just made included. */
   readonly attempts: number
