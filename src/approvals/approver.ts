@@ -36,8 +36,8 @@ export type Decided = ({ readonly kind: 'verdict' } & Verdict) | { readonly kind
 
 export interface Approver {
   /**
-   * Judges and relays one request at a time, in the order in which they came; holds at once. Whatever is final is committed, with the event that tells it, before
-   * this resolves. Rejects with the reason of the signal, and with what the store throws.
+   * Judges and relays one request at a time, in the order in which they came; a hold at once. Whatever is final is committed, with the event
+   * that tells it, before this resolves. Rejects with the reason of the signal, and with what the store throws.
    */
   decide(ask: Ask): Promise<Decided>
   /** Tells a no that was found outside of the gate. Throws what the store throws. */
