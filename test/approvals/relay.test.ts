@@ -31,7 +31,9 @@ test(
   'IMDS answers the POST not at all: that is waited out, with the lock of the message renewed, and it is repeated',
   { timeout: 40_000 },
   async () => {
-    const stage = await openStage({ scenario: { events: [{ ...reboot, approvalDelaySeconds: 60 }] } })
+    // A lock that is lost once makes the message a dead letter.
+    const entities = { queues: [{ name: 'approvals', lockSeconds: 5, maxDeliveryCount: 1 }, { name: 'replies' }] }
+    const stage = await openStage({ entities, scenario: { events: [{ ...reboot, approvalDelaySeconds: 60 }] } })
     stage.imds.setFault({ kind: 'hang', on, times: 1 })
     const begun = performance.now()
     await stage.send({ body: approval(), replyTo: 'replies' })
@@ -40,6 +42,8 @@ test(
     expect(performance.now() - begun).toBeGreaterThan(10_000)
     expect((await stage.take('replies'))?.body).toEqual(told)
     expect(stage.imds.posts).toHaveLength(2)
+    await stage.forwarder.stop()
+    expect([stage.namespace.broker.count('approvals'), stage.namespace.broker.count('approvals/$DeadLetterQueue')]).toEqual([0, 0])
   },
 )
 
