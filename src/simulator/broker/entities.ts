@@ -108,11 +108,19 @@ export type QueueEntity = Entities['queues'][number]
 export type SubscriptionEntity = Entities['topics'][number]['subscriptions'][number]
 export type CorrelationFilter = z.output<typeof filterSchema>
 
-/** What there is without a file: one of each, under the names that the examples use. */
+/** What there is without a file: one of each, and all that the examples name. */
 const builtIn: EntitiesInput = {
   eventHubs: [{ name: 'maintenance-hub' }],
-  queues: [{ name: 'approvals' }, { name: 'approvals-by-session', requiresSession: true }, { name: 'replies' }],
-  topics: [{ name: 'maintenance', subscriptions: [{ name: 'all' }] }],
+  queues: [
+    { name: 'approvals' },
+    { name: 'approvals-by-session', requiresSession: true },
+    { name: 'replies' },
+    { name: 'drain', requiresSession: true },
+  ],
+  topics: [
+    { name: 'maintenance', subscriptions: [{ name: 'all' }] },
+    { name: 'approval-requests', subscriptions: [{ name: 'web_0' }] },
+  ],
 }
 
 /** Entities from a YAML (or JSON) file; without one, a small built-in set. Throws `config_invalid` with every mistake at once. */

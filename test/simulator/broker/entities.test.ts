@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,6 +15,21 @@ test('without a file there is one entity of each kind', async () => {
   const entities = await loadEntities()
   expect([entities.eventHubs.length, entities.queues.length, entities.topics.length].every((count) => count > 0)).toBe(true)
 })
+
+test.each([undefined, new URL('../../../config/broker/demo.yaml', import.meta.url).pathname])(
+  'has what the examples with a connection string name (%s)',
+  async (file) => {
+    const { queues, topics } = await loadEntities(file)
+    const folder = new URL('../../../config/', import.meta.url)
+    const named: string[] = []
+    for (const example of ['service-bus.yaml', 'control-rbac.yaml', 'control-signed.yaml']) {
+      const text = await readFile(new URL(example, folder), 'utf8')
+      named.push(...[...text.matchAll(/^ +(?:queue|topic): ([\w-]+)/gm)].map(([, name]) => name ?? ''))
+    }
+    expect(named.length).toBeGreaterThan(3)
+    expect([...queues, ...topics].map(({ name }) => name)).toEqual(expect.arrayContaining(named))
+  },
+)
 
 test('what is left out has the defaults of Azure', () => {
   const { queues, eventHubs } = parseEntities({ queues: [{ name: 'q' }], eventHubs: [{ name: 'h' }] }, 'a test')
