@@ -232,6 +232,18 @@ describe('recording outcomes', () => {
     expect(batches.length).toBeLessThan(10)
   })
 
+  it('does not keep one waiting for others that do not come', async () => {
+    const outbox = openOutbox()
+    const sink = puppetSink()
+    const dispatcher = dispatch(outbox, { sink, concurrency: 2 })
+    outbox.store.commit({ events: ['1', '2', '3', '4', '5'].map((id) => outgoing(id)) })
+    dispatcher.start()
+    const begun = performance.now()
+    sink.calls[0]?.answer(delivered)
+    await dispatcher.whenSettled(1)
+    expect(performance.now() - begun).toBeLessThan(500)
+  })
+
   it('tells an expiry once: not again what the janitor gave up', async () => {
     const outbox = openOutbox()
     const sink = puppetSink()
