@@ -225,3 +225,12 @@ it('an outcome that comes after the row was given up: delivered counts, a failur
     { id: '2', state: 'dead', attempts: 1 },
   ])
 })
+
+it('POSTs that a clock set back has put into the future do not count as recent', () => {
+  const { store, clock } = openOutbox()
+  const start = clock.now()
+  store.recordApproval('command:1', ['a'], '1')
+  expect(store.countPosted(start - 1)).toBe(1)
+  clock.offsetMs -= 3_600_000
+  expect(store.countPosted(clock.now() - 60_000)).toBe(0)
+})
