@@ -9,7 +9,7 @@ import serviceBus from '../sinks/service-bus.ts'
 import { openDatabase } from '../src/outbox/database.ts'
 import { createStore } from '../src/outbox/store.ts'
 import { openBareSender } from './bare-sender.ts'
-import { eventOf } from './event.ts'
+import { document, eventOf } from './event.ts'
 import { startBenchBroker, wallClock, type BenchBroker } from './broker.ts'
 import { startBenchImds } from './imds.ts'
 import { percentile, type BenchRow } from './numbers.ts'
@@ -201,24 +201,4 @@ function fillOutbox(path: string, sink: string): void {
   const events = Array.from({ length: backlogSize }, (_, number) => ({ event: eventOf(number), priority: 0 as const, targets }))
   createStore(database, { now: Date.now }).commit({ events })
   database.close()
-}
-
-/** Each round moves NotBefore, which is one `scheduled` event. */
-function document(round: number): unknown {
-  return {
-    DocumentIncarnation: round + 2,
-    Events: [
-      {
-        EventId: 'C7061BAC-AFDC-4513-B24B-AA5F13A16123',
-        EventStatus: 'Scheduled',
-        EventType: 'Reboot',
-        ResourceType: 'VirtualMachine',
-        Resources: ['web_0'],
-        NotBefore: new Date(Date.UTC(2030, 0, 1) + round * 1000).toUTCString(),
-        Description: 'Host server is undergoing maintenance.',
-        EventSource: 'Platform',
-        DurationInSeconds: -1,
-      },
-    ],
-  }
 }

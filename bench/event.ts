@@ -19,3 +19,23 @@ export function eventOf(number: number): CloudEvent {
     data: { eventId, eventType: 'Reboot', eventStatus: 'Scheduled', description: 'x'.repeat(250) },
   }
 }
+
+/** Each round moves NotBefore, which is one `scheduled` event. */
+export function document(round: number): unknown {
+  return {
+    DocumentIncarnation: round + 2,
+    Events: [
+      {
+        EventId: 'C7061BAC-AFDC-4513-B24B-AA5F13A16123',
+        EventStatus: 'Scheduled',
+        EventType: 'Reboot',
+        ResourceType: 'VirtualMachine',
+        Resources: ['web_0'],
+        NotBefore: new Date(Date.UTC(2030, 0, 1) + round * 1000).toUTCString(),
+        Description: 'Host server is undergoing maintenance.',
+        EventSource: 'Platform',
+        DurationInSeconds: -1,
+      },
+    ],
+  }
+}

@@ -1,4 +1,5 @@
 import { Agent } from 'undici'
+import { document } from './event.ts'
 import { startBenchImds } from './imds.ts'
 import { percentile, type BenchRow } from './numbers.ts'
 import { startForwarder } from './program.ts'
@@ -46,24 +47,4 @@ export async function latency(): Promise<BenchRow[]> {
     { what: 'change to webhook, p50', foreshock: percentile(through, 0.5), bare: percentile(bare, 0.5), unit: 'ms' },
     { what: 'change to webhook, p99', foreshock: percentile(through, 0.99), bare: percentile(bare, 0.99), unit: 'ms' },
   ]
-}
-
-/** Each round moves NotBefore, which is one `scheduled` event. */
-function document(round: number): unknown {
-  return {
-    DocumentIncarnation: round + 2,
-    Events: [
-      {
-        EventId: 'C7061BAC-AFDC-4513-B24B-AA5F13A16123',
-        EventStatus: 'Scheduled',
-        EventType: 'Reboot',
-        ResourceType: 'VirtualMachine',
-        Resources: ['web_0'],
-        NotBefore: new Date(Date.UTC(2030, 0, 1) + round * 1000).toUTCString(),
-        Description: 'Host server is undergoing maintenance.',
-        EventSource: 'Platform',
-        DurationInSeconds: -1,
-      },
-    ],
-  }
 }
