@@ -125,10 +125,12 @@ export function createApprover(options: ApproverOptions): Approver {
           },
           stillGood: (read) => {
             document = read
-            // The message too: it may have run out while a POST was repeated.
+            // The message too: it may have run out while a POST was repeated. That an event has started meanwhile says more.
             const over = judgeMessage({ request, now: now(), addresses: addressesOf(who, request), replayed: false })
             for (const one of approvable()) {
-              if (one.wanted !== null) cases.set(one.key, { ...judge(one.wanted, 0), ...over, attempts: one.attempts })
+              if (one.wanted === null) continue
+              const again = judge(one.wanted, 0)
+              cases.set(one.key, { ...again, ...(again.code === 'ok' ? over : null), attempts: one.attempts })
             }
             return approvable().map(spelling)
           },

@@ -95,6 +95,17 @@ test.each(['policy', 'command'] as const)(
   },
 )
 
+test('an approval that ran out after a POST that did start the event is not told as expired', async () => {
+  const stage = await openStage({ scenario: { events: [{ ...reboot, approvalDelaySeconds: 0 }] } })
+  stage.imds.setFault({ kind: 'reset', on, times: 1 })
+  await stage.send({ body: approval({ expiresAt: new Date(Date.now() + 400).toISOString() }) })
+  await stage.event(({ type }) => type.includes('.approval.'))
+  await stage.forwarder.stop()
+  const told = stage.events.filter(({ type }) => type.includes('.approval.')).map(({ data }) => [data['code'], data['attempts']])
+  expect(told).toEqual([['event_already_started', 1]])
+  expect(stage.namespace.broker.count('approvals/$DeadLetterQueue')).toBe(0)
+})
+
 test('a POST that was cut is not repeated once the event has started', async () => {
   const stage = await openStage({ scenario: { events: [{ ...reboot, approvalDelaySeconds: 0 }] } })
   stage.imds.setFault({ kind: 'reset', on, times: 1 })
